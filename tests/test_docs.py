@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -60,12 +61,13 @@ def test_every_link_into_the_repository_leads_somewhere(page: Path) -> None:
         leads = page.parent / (target or other) if target or other else page
         assert leads.exists(), f"{page.name} links to {target or other}"
         if name := anchor or its_anchor:
-            assert name in _anchors(leads.read_text()), f"{page.name} links to {leads.name}#{name}"
+            assert name in _anchors(leads), f"{page.name} links to {leads.name}#{name}"
 
 
-def _anchors(text: str) -> set[str]:
+@cache
+def _anchors(page: Path) -> set[str]:
     """Return the anchors of the headings of a page, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
@@ -81,6 +83,7 @@ def test_commands_variables_and_make_targets_exist(page: Path) -> None:
         "POSTERN_TOKEN",
         "POSTERN_PROFILE",
         "POSTERN_COMPILE",
+        "POSTERN_WEB",
         "POSTERN_TEST_INSTALLED",
     }
     known |= {"POSTERN_TEST_VAULT", "POSTERN_TEST_VAULT_TOKEN"}

@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from pathlib import Path
 
 import pytest
 from scripts import language_report as report
@@ -103,6 +104,16 @@ def test_texts_of_the_product_use_no_retired_words() -> None:
 def test_help_uses_no_retired_words() -> None:
     findings = [f"{text[:60]!r}: {advice}" for text in report.help_texts() for advice in retired(text)]
     assert not findings, "\n".join(findings)
+
+
+@pytest.mark.parametrize(
+    "catalogue",
+    sorted([*(report.ROOT / "web/src").rglob("messages.ts"), report.ROOT / "web/src/messages/common.ts"]),
+    ids=lambda path: path.parent.name,
+)
+def test_web_application_uses_no_retired_words(catalogue: Path) -> None:
+    text = re.sub(r"\$\{[^}]*\}", "", catalogue.read_text())
+    assert not list(retired(text))
 
 
 def test_documents_use_no_retired_words() -> None:

@@ -30,19 +30,19 @@ def raise_limit() -> None:
     """Raise the soft limit of this process to its hard limit, and remember the old one for other programs."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     os.environ.setdefault(INHERITED, str(soft))
-    wanted = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
+    new_limit = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
+    if soft == resource.RLIM_INFINITY or soft >= new_limit:
         return
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (new_limit, hard))
     except (OSError, ValueError):
         return  # macOS has a further limit of its own
 
 
 def inherited_limit() -> int:
     """Return the soft limit that programs which are not ours get: some still call `select`, which ends at 1,024."""
-    given = os.environ.get(INHERITED, "")
-    return int(given) if given.isdecimal() else limit()
+    value = os.environ.get(INHERITED, "")
+    return int(value) if value.isdecimal() else limit()
 
 
 def limit() -> int:
@@ -73,7 +73,7 @@ _SIZED = _is_sized()
 
 def no_room() -> TooMany:
     return TooMany(
-        "the gateway takes no more clients now: it is at its limit of open files; try again later, or ask an "
+        "the gateway accepts no more clients now: it is at its limit of open files; try again later, or ask an "
         "administrator to raise that limit"
     )
 

@@ -44,6 +44,13 @@ class Denied(PosternError):
     """The caller is authenticated, but not allowed to do this."""
 
 
+class StepUpRequired(Denied):
+    """The caller must first prove again who they are, with POST /api/login/step-up.
+
+    The header `Postern-Error: step-up-required` distinguishes it from other denials.
+    """
+
+
 class NotFound(PosternError):
     """The named thing does not exist, or is hidden from the caller."""
 
@@ -99,7 +106,7 @@ STATUSES: Mapping[type[PosternError], int] = {
 }
 _BODY_TOO_LARGE = 413
 # A header of error answers, so that programs can distinguish errors with the same status.
-ERROR_HEADER, UNREACHABLE = "Postern-Error", "unreachable"
+ERROR_HEADER, UNREACHABLE, STEP_UP_REQUIRED = "Postern-Error", "unreachable", "step-up-required"
 
 
 def status_of(error: PosternError) -> int:
@@ -110,4 +117,4 @@ def error_of(status: int) -> type[PosternError]:
     """Return the class for this answer; Unavailable for an unexpected status."""
     if status == _BODY_TOO_LARGE:
         return Malformed
-    return next((kind for kind, known in STATUSES.items() if known == status), Unavailable)
+    return next((kind for kind, code in STATUSES.items() if code == status), Unavailable)

@@ -208,9 +208,9 @@ class Settings(_ListenerPorts):
     @property
     def proxies(self) -> tuple[Network, ...]:
         """Parse `trusted_proxies`. Raises Misconfigured."""
-        given = [text.strip() for text in self.trusted_proxies.split(",") if text.strip()]
+        networks = [text.strip() for text in self.trusted_proxies.split(",") if text.strip()]
         try:
-            return tuple(ipaddress.ip_network(text) for text in given)
+            return tuple(ipaddress.ip_network(text) for text in networks)
         except ValueError as error:
             raise Misconfigured(f"POSTERN_TRUSTED_PROXIES: {error}", field="trusted_proxies") from None
 
@@ -287,14 +287,14 @@ def _read_values(settings: type, environ: Mapping[str, str], flags: Mapping[str,
     return values
 
 
-def _convert(name: str, given: object, kind: type) -> object:
-    if kind is bool and isinstance(given, str):
+def _convert(name: str, value: object, kind: type) -> object:
+    if kind is bool and isinstance(value, str):
         words = {"1": True, "true": True, "yes": True, "on": True}
         words |= {"0": False, "false": False, "no": False, "off": False}
-        if given.lower() not in words:
-            raise Misconfigured(f"POSTERN_{name.upper()}: {given!r} is not a boolean; write yes or no", field=name)
-        return words[given.lower()]
+        if value.lower() not in words:
+            raise Misconfigured(f"POSTERN_{name.upper()}: {value!r} is not a boolean; write yes or no", field=name)
+        return words[value.lower()]
     try:
-        return kind(given)
+        return kind(value)
     except (TypeError, ValueError):
-        raise Misconfigured(f"POSTERN_{name.upper()}: {given!r} is not a valid {kind.__name__}", field=name) from None
+        raise Misconfigured(f"POSTERN_{name.upper()}: {value!r} is not a valid {kind.__name__}", field=name) from None

@@ -1,4 +1,4 @@
-"""Real processes, run as an agent runs them."""
+"""Commands as an agent runs them, with real processes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Client(asyncio.Protocol):
 
 
 class Command:
-    """One that runs."""
+    """A running command."""
 
     def __init__(self, transport: CommandTransport, client: Client, order: Order) -> None:
         self.transport = transport
@@ -147,7 +147,7 @@ def go(request: pytest.FixtureRequest) -> Iterator[Callable[[Work], None]]:
 Go = Callable[[Work], None]
 
 
-def test_output_errors_and_exit_code_are_kept_apart(go: Go) -> None:
+def test_output_errors_and_exit_code_are_separate(go: Go) -> None:
     async def work() -> None:
         command = await run("bash", "-c", "cat; echo out; echo err >&2; exit 3", stdin=b"in\n")
         assert await command.ended() == m.Exit(3, "")
@@ -166,7 +166,7 @@ def test_arguments_pass_no_shell(go: Go) -> None:
     go(work)
 
 
-def test_only_what_every_program_needs_is_passed_on_of_the_environment(go: Go) -> None:
+def test_command_gets_only_basic_environment_variables_of_the_agent(go: Go) -> None:
     async def work() -> None:
         environ = {"PATH": os.environ["PATH"], "AWS_SECRET_ACCESS_KEY": "planted", "POSTERN_KEY": "planted"}
         command = await run(
@@ -196,7 +196,7 @@ def test_command_gets_the_limit_of_open_files_from_before_it_was_raised(
     go(work)
 
 
-def test_secrets_are_no_arguments(go: Go) -> None:
+def test_secrets_are_not_in_the_arguments_of_a_command(go: Go) -> None:
     async def work() -> None:
         command = await run("sleep", "300", secrets={"PASS": "planted-secret"}, stdin=None)
         pids = await asyncio.to_thread(wait_until, command.alive)
@@ -213,7 +213,7 @@ def _command_line(pid: int) -> bytes:
     return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-def test_nothing_runs_before_it_is_started(go: Go, tmp_path: Path) -> None:
+def test_command_does_not_run_before_it_is_started(go: Go, tmp_path: Path) -> None:
     async def work() -> None:
         start = Start(arguments=(str(tmp_path / "ran"),))
         wanted = replace(order({}), subtype="", command=("touch",), start=start)
@@ -229,7 +229,7 @@ def test_nothing_runs_before_it_is_started(go: Go, tmp_path: Path) -> None:
     go(work)
 
 
-def test_a_signal_that_ended_it_is_told(go: Go) -> None:
+def test_signal_that_ended_a_command_is_reported(go: Go) -> None:
     async def work() -> None:
         command = await run("bash", "-c", "kill -SEGV $$")
         assert await command.ended() == m.Exit(139, "SEGV")
@@ -237,7 +237,7 @@ def test_a_signal_that_ended_it_is_told(go: Go) -> None:
     go(work)
 
 
-def test_a_command_that_is_not_there_is_told_at_once(go: Go) -> None:
+def test_missing_program_is_reported_at_once(go: Go) -> None:
     async def work() -> None:
         with pytest.raises(Unavailable, match="no-such-program"):
             await run("no-such-program")
@@ -245,7 +245,7 @@ def test_a_command_that_is_not_there_is_told_at_once(go: Go) -> None:
     go(work)
 
 
-def test_the_policy_of_the_agent_is_asked(go: Go) -> None:
+def test_agent_policy_denies_commands(go: Go) -> None:
     async def work() -> None:
         wanted = replace(order({}), subtype="", command=("true",))
         with pytest.raises(Denied, match="policy"):
@@ -254,7 +254,8 @@ def test_the_policy_of_the_agent_is_asked(go: Go) -> None:
     go(work)
 
 
-def test_200_mb_through_cat_are_the_same_and_take_no_memory(go: Go) -> None:
+@pytest.mark.ci
+def test_two_hundred_mb_through_cat_are_unchanged_and_use_little_memory(go: Go) -> None:
     async def work() -> None:
         command = await run("cat", stdin=None)
         command.client.keeps = False
@@ -274,7 +275,7 @@ def test_200_mb_through_cat_are_the_same_and_take_no_memory(go: Go) -> None:
     go(work)
 
 
-def test_a_client_that_does_not_read_stops_the_program(go: Go) -> None:
+def test_client_that_does_not_read_stalls_the_program(go: Go) -> None:
     async def work() -> None:
         command = await run("bash", "-c", "for i in 1 2 3 4; do head -c 1000000 /dev/zero; echo $i >&2; done")
         command.client.keeps = False
@@ -288,7 +289,7 @@ def test_a_client_that_does_not_read_stops_the_program(go: Go) -> None:
     go(work)
 
 
-def test_a_terminal_has_its_size_and_can_change_it(go: Go) -> None:
+def test_terminal_has_its_size_and_follows_changes(go: Go) -> None:
     async def work() -> None:
         command = await run("bash", "--norc", terminal=SHELL, stdin=None)
         command.send(m.frame(m.STDIN, b"stty size; echo $TERM; tty\r"))
@@ -303,7 +304,7 @@ def test_a_terminal_has_its_size_and_can_change_it(go: Go) -> None:
     go(work)
 
 
-def test_ctrl_c_reaches_what_runs_in_the_foreground(go: Go) -> None:
+def test_ctrl_c_reaches_the_foreground_process(go: Go) -> None:
     async def work() -> None:
         command = await run("bash", "--norc", terminal=SHELL, stdin=None)
         # What says so is what is to be ended, which is in the foreground by then.
@@ -323,7 +324,7 @@ def test_ctrl_c_reaches_what_runs_in_the_foreground(go: Go) -> None:
     go(work)
 
 
-def test_the_end_of_typing_ends_a_shell(go: Go) -> None:
+def test_end_of_input_ends_a_shell(go: Go) -> None:
     async def work() -> None:
         command = await run("bash", "--norc", terminal=SHELL, stdin=None)
         await command.client.until(lambda: command.client.text())
@@ -348,7 +349,8 @@ STUBBORN = "trap '' HUP TERM INT; (trap '' HUP TERM; sleep 300) & echo ready; wh
 
 
 @pytest.mark.parametrize("terminal", [None, SHELL], ids=["pipes", "terminal"])
-def test_one_that_ignores_every_polite_signal_is_killed(go: Go, terminal: Terminal | None) -> None:
+@pytest.mark.ci
+def test_command_that_ignores_signals_is_killed(go: Go, terminal: Terminal | None) -> None:
     async def work() -> None:
         command = await run("bash", "-c", STUBBORN, terminal=terminal, stdin=None)
         await command.client.until(lambda: "ready" in command.client.text())
@@ -359,7 +361,7 @@ def test_one_that_ignores_every_polite_signal_is_killed(go: Go, terminal: Termin
     go(work)
 
 
-def test_attack_a_grandchild_that_leaves_the_session_does_not_stay(go: Go) -> None:
+def test_attack_grandchild_that_leaves_the_session_is_killed(go: Go) -> None:
     async def work() -> None:
         command = await run("bash", "-c", "setsid -f sleep 300 >/dev/null 2>&1; echo ready; sleep 300", stdin=None)
         await command.client.until(lambda: "ready" in command.client.text())
@@ -375,7 +377,7 @@ def test_attack_a_grandchild_that_leaves_the_session_does_not_stay(go: Go) -> No
     go(work)
 
 
-def test_attack_a_background_process_that_holds_the_output_open_and_prints_for_ever(go: Go) -> None:
+def test_attack_background_process_that_keeps_printing_is_killed(go: Go) -> None:
     async def work() -> None:
         command = await run("bash", "-c", "yes & sleep 300 & echo done; exit 4")
         command.client.keeps = False
@@ -385,7 +387,7 @@ def test_attack_a_background_process_that_holds_the_output_open_and_prints_for_e
     go(work)
 
 
-def test_frames_that_are_none_end_the_command(go: Go) -> None:
+def test_malformed_frame_ends_the_command(go: Go) -> None:
     async def work() -> None:
         command = await run("sleep", "300", stdin=None)
         command.send(b"\x63\0\0\0\0")
@@ -395,7 +397,7 @@ def test_frames_that_are_none_end_the_command(go: Go) -> None:
     go(work)
 
 
-def test_an_agent_that_is_killed_takes_its_command_along(tmp_path: Path) -> None:
+def test_killed_agent_ends_its_command(tmp_path: Path) -> None:
     script = textwrap.dedent(
         f"""
         import asyncio, sys

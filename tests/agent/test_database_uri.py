@@ -1,4 +1,4 @@
-"""URIs of databases; those of PostgreSQL beside what libpq itself makes of them."""
+"""URIs of databases; those of PostgreSQL are compared with libpq's own parser."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def refused(uri: str, kind: DatabaseUri = POSTGRES) -> str:
         "postgres://ann@db.example/größe",
     ],
 )
-def test_it_is_as_libpq_has_it(uri: str) -> None:
+def test_postgres_uri_is_read_as_by_libpq(uri: str) -> None:
     assert values(uri) == by_libpq(uri)
 
 
@@ -70,7 +70,9 @@ part = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 
 
 @given(user=part, password=part, database=part, port=st.integers(1, 65535))
-def test_whatever_is_encoded_comes_back(user: str, password: str, database: str, port: int) -> None:
+def test_percent_encoded_parts_of_a_postgres_uri_are_decoded(
+    user: str, password: str, database: str, port: int
+) -> None:
     encoded = [quote(text, safe="") for text in (user, password, database)]
     uri = f"postgres://{encoded[0]}:{encoded[1]}@db.example:{port}/{encoded[2]}"
     assert values(uri) == by_libpq(uri)
@@ -104,7 +106,7 @@ SETTINGS = ["host=", "port=5", "user=x", "password=y", "dbname=d", "sslmode=", "
 
 
 @given(st.lists(st.sampled_from(PIECES + SETTINGS), max_size=12))
-def test_attack_whatever_stands_there_is_taken_as_by_libpq_or_refused(pieces: list[str]) -> None:
+def test_attack_any_postgres_uri_is_read_as_by_libpq_or_rejected(pieces: list[str]) -> None:
     uri = f"postgres://{''.join(pieces)}"
     try:
         found = values(uri)
@@ -120,13 +122,13 @@ def test_attack_whatever_stands_there_is_taken_as_by_libpq_or_refused(pieces: li
 @pytest.mark.parametrize(
     ("uri", "said"),
     [
-        ("", "holds no URI"),
-        (f"mysql://ann:{PLANTED}@db.example/shop", "holds no URI"),
-        (f"host=db.example password={PLANTED}", "holds no URI"),
+        ("", "does not contain a URI"),
+        (f"mysql://ann:{PLANTED}@db.example/shop", "does not contain a URI"),
+        (f"host=db.example password={PLANTED}", "does not contain a URI"),
         (f"postgres://db.example/{PLANTED}", "names no user"),
         (f"postgres://ann:{PLANTED}/x@db.example/shop", "names no user"),
         (f"postgres://ann:{PLANTED}@/shop", "one host to dial"),
-        (f"postgres://ann:{PLANTED}@%2Fvar%2Frun/shop", "no Unix socket"),
+        (f"postgres://ann:{PLANTED}@%2Fvar%2Frun/shop", "not a Unix socket"),
         (f"postgres://ann:{PLANTED}@db1,db2/shop", "several hosts"),
         (f"postgres://ann:{PLANTED}@db1:1,db2:2/shop", "several hosts"),
         (f"postgres://ann:{PLANTED}@/shop?host=db1,db2", "one host to dial"),
@@ -138,19 +140,19 @@ def test_attack_whatever_stands_there_is_taken_as_by_libpq_or_refused(pieces: li
         (f"postgres://ann:{PLANTED}%00@db.example/shop", "%"),
         (f"postgres://ann:{PLANTED}%ff@db.example/shop", "%"),
         (f"postgres://ann:{PLANTED}@db.example/shop?sslmode=allow", "an sslmode of"),
-        (f"postgres://ann:{PLANTED}@db.example/shop?sslcert=/tmp/{PLANTED}", "settings behind its ?"),
-        (f"postgres://ann:{PLANTED}@db.example/shop?options=-c%20{PLANTED}", "settings behind its ?"),
-        (f"postgres://ann:{PLANTED}@db.example/shop?{PLANTED}=1", "settings behind its ?"),
+        (f"postgres://ann:{PLANTED}@db.example/shop?sslcert=/tmp/{PLANTED}", "settings after the ?"),
+        (f"postgres://ann:{PLANTED}@db.example/shop?options=-c%20{PLANTED}", "settings after the ?"),
+        (f"postgres://ann:{PLANTED}@db.example/shop?{PLANTED}=1", "settings after the ?"),
         (f"postgres://ann:{PLANTED}@db.example/shop?{PLANTED}", "NAME=VALUE"),
         ("postgres://ann@db.example/shop?sslmode=require&sslrootcert=system", "verify-full with sslrootcert=system"),
         ("postgres://ann@db.example/shop?sslmode=verify-ca&sslrootcert=/none.pem", "No such file"),
     ],
 )
-def test_what_cannot_be_followed_is_refused_without_a_word_of_it(uri: str, said: str) -> None:
+def test_unsupported_postgres_uri_is_rejected_without_quoting_it(uri: str, said: str) -> None:
     assert said in refused(uri)
 
 
-def test_authorities_are_read_from_their_file(tmp_path: Path) -> None:
+def test_certificate_authorities_of_a_uri_are_read_from_their_file(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_bytes(issue("db.example").certificate)
     uri = f"postgres://ann@db.example/shop?sslrootcert={quote(str(file))}"
@@ -160,7 +162,7 @@ def test_authorities_are_read_from_their_file(tmp_path: Path) -> None:
     found = values("postgres://ann@db.example/shop?sslrootcert=system")
     assert (found["SSLMODE"], "SSLROOTCERT" in found) == ("verify-full", False)
     file.write_text("no certificate")
-    assert "holds no certificates" in refused(f"{uri}&sslmode=verify-full")
+    assert "does not contain PEM certificates" in refused(f"{uri}&sslmode=verify-full")
 
 
 MYSQL_SHOP = {"HOST": "db.example", "PORT": "3306", "USER": "ann", "PASS": "s3", "DB": "shop", "SSLMODE": "prefer"}
@@ -180,15 +182,15 @@ MYSQL_SHOP = {"HOST": "db.example", "PORT": "3306", "USER": "ann", "PASS": "s3",
         ("mysql://ann:s3@db.example/shop?ssl=true", {"SSLMODE": "require"}),
     ],
 )
-def test_mysql_is_named_in_the_ways_of_its_drivers(uri: str, changes: dict[str, str]) -> None:
+def test_mysql_uri_is_read_in_the_forms_of_its_drivers(uri: str, changes: dict[str, str]) -> None:
     assert values(uri, MYSQL) == MYSQL_SHOP | changes
 
 
-def test_without_a_database_mysql_has_none() -> None:
+def test_mysql_uri_without_a_database_sets_none() -> None:
     assert "DB" not in values("mysql://ann:s3@db.example", MYSQL)
 
 
-def test_authorities_of_mysql_are_checked_even_where_no_mode_says_so(tmp_path: Path) -> None:
+def test_mysql_uri_with_an_authority_verifies_it_in_every_mode(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_bytes(issue("db.example").certificate)
     uri = f"mysql://ann@db.example/shop?ssl-ca={quote(str(file))}"
@@ -202,9 +204,9 @@ def test_authorities_of_mysql_are_checked_even_where_no_mode_says_so(tmp_path: P
     [
         (f"postgres://ann:{PLANTED}@db.example/shop", "mysql://USER:PASSWORD@HOST:PORT/DATABASE"),
         (f"mysql://ann:{PLANTED}@db.example/shop?ssl-mode=MAYBE", "VERIFY_IDENTITY"),
-        (f"mysql://ann:{PLANTED}@db.example/shop?ssl-key={PLANTED}", "settings behind its ?"),
-        (f"mysql://ann:{PLANTED}@db.example/shop?unix_socket=/run/{PLANTED}", "settings behind its ?"),
+        (f"mysql://ann:{PLANTED}@db.example/shop?ssl-key={PLANTED}", "settings after the ?"),
+        (f"mysql://ann:{PLANTED}@db.example/shop?unix_socket=/run/{PLANTED}", "settings after the ?"),
     ],
 )
-def test_what_cannot_be_followed_of_mysql_is_refused_without_a_word_of_it(uri: str, said: str) -> None:
+def test_unsupported_mysql_uri_is_rejected_without_quoting_it(uri: str, said: str) -> None:
     assert said in refused(uri, MYSQL)

@@ -1,4 +1,4 @@
-"""An agent that declared its connection does nothing else, whatever its gateway asks for."""
+"""An agent that declared its connection serves nothing else, whatever its gateway requests."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from postern.wiring.processes.declared_agent_process import local_policy
 SHELL = Declaration("shop", ConnectionType.CUSTOM, "", ("bash",))
 
 
-class Reached:
-    """Implements `serve.Reaching`; keeps what came through."""
+class StreamRequest:
+    """Implements `serve.Reaching`; records the orders that stream_request it."""
 
     def __init__(self) -> None:
         self.orders: list[Order] = []
@@ -48,42 +48,44 @@ def asked(**changes: object) -> Order:
     return replace(order({}), **{**fields, **changes})  # type: ignore[arg-type]
 
 
-async def test_an_order_is_filled_with_what_was_declared_and_what_stayed_here() -> None:
-    reached = Reached()
-    agent = DeclaredConnection(reached, SHELL, {"APP": Secret("größe")})
+async def test_order_is_completed_with_the_declared_command_and_local_secrets() -> None:
+    stream_request = StreamRequest()
+    agent = DeclaredConnection(stream_request, SHELL, {"APP": Secret("größe")})
     await agent.dial(asked())
     await agent.cancel(asked(), 1, b"k")
-    for one in reached.orders:
+    for one in stream_request.orders:
         assert (one.type, one.subtype, one.command) == (ConnectionType.CUSTOM, "", ("bash",))
         assert {key: value.reveal() for key, value in one.secret.items()} == {"envvar:APP": "Z3LDtsOfZQ=="}
 
 
-async def test_attack_a_gateway_that_asks_for_another_command_and_hands_out_secrets_of_its_own() -> None:
-    reached = Reached()
+async def test_attack_command_and_secrets_of_the_gateway_are_ignored() -> None:
+    stream_request = StreamRequest()
     hostile = asked(command=("rm", "-rf", "/"), secret={"envvar:LD_PRELOAD": Secret("ZXZpbA==")})
-    await DeclaredConnection(reached, SHELL, {}).dial(hostile)
-    assert (reached.orders[0].command, reached.orders[0].secret) == (("bash",), {})
+    await DeclaredConnection(stream_request, SHELL, {}).dial(hostile)
+    assert (stream_request.orders[0].command, stream_request.orders[0].secret) == (("bash",), {})
 
 
-async def test_attack_a_gateway_that_asks_for_another_connection() -> None:
-    reached = Reached()
-    agent = DeclaredConnection(reached, SHELL, {"APP": Secret("a")})
+async def test_attack_order_for_another_connection_is_denied() -> None:
+    stream_request = StreamRequest()
+    agent = DeclaredConnection(stream_request, SHELL, {"APP": Secret("a")})
     other, hook = asked(connection="other"), Hook(uuid4(), "print(1)", "", 60)
     for work in (agent.dial(other), agent.cancel(other, 1, b""), agent.hook(other, hook)):
-        with pytest.raises(Denied, match="serves connection 'shop', which it declared, and no other"):
+        with pytest.raises(Denied, match="serves only connection 'shop', which it declared"):
             await work
-    assert not reached.orders
+    assert not stream_request.orders
 
 
-async def test_instances_that_declare_different_kinds_do_not_talk_past_each_other() -> None:
-    reached = Reached()
+async def test_order_of_another_connection_type_is_unavailable() -> None:
+    stream_request = StreamRequest()
     with pytest.raises(Unavailable, match="start all of them with the same arguments"):
-        await DeclaredConnection(reached, SHELL, {}).dial(order({}))
-    assert not reached.orders
+        await DeclaredConnection(stream_request, SHELL, {}).dial(order({}))
+    assert not stream_request.orders
 
 
 @pytest.mark.parametrize(("policy", "runs"), [("", False), ("commands = true", False), ("hooks = true", True)])
-def test_it_runs_session_hooks_only_where_its_policy_says_so(tmp_path: Path, policy: str, runs: bool) -> None:
+def test_declaring_agent_runs_session_hooks_only_if_its_policy_allows_them(
+    tmp_path: Path, policy: str, runs: bool
+) -> None:
     file = tmp_path / "policy.toml"
     file.write_text(policy)
     given = load_agent({"POSTERN_KEY": "planted"}, agent_policy=str(file) if policy else None)

@@ -1,4 +1,4 @@
-"""What of this machine's environment connections may refer to."""
+"""What connections can refer to in the environment of the gateway's machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from postern.wiring.processes.worker_process import embedded_agent
 # The port is a reference: where it can be resolved the target is dialled, and is not there.
 ENVIRON = {"SHOP": '{"PORT": "1"}', "POSTERN_OIDC_CLIENT_SECRET": '{"PORT": "1"}'}
 REACHED = "127.0.0.1:1 cannot be reached"
-NOT_THEIRS = "cannot refer to what the gateway's own machine knows"
+NOT_THEIRS = "cannot use secrets of the gateway's machine"
 
 
 def agent(tmp_path: Path, owner: UUID | None) -> EmbeddedAgent:
@@ -42,7 +42,7 @@ def dial(agent: EmbeddedAgent, org_id: UUID, reference: str = "_envjson:SHOP:POR
     asyncio.run(agent.dial(permit, Start(), uuid4()))
 
 
-def test_attack_049_references_are_for_the_machines_own_organisation(tmp_path: Path) -> None:
+def test_attack_049_environment_references_work_only_for_the_machines_own_organisation(tmp_path: Path) -> None:
     owner = uuid4()
     with pytest.raises(Unavailable, match=REACHED):
         dial(agent(tmp_path, owner), owner)
@@ -53,12 +53,12 @@ def test_attack_049_references_are_for_the_machines_own_organisation(tmp_path: P
 
 
 @pytest.mark.parametrize("provider", ["_aws", "_azure", "_cloudprov", "_gcp", "_vaultkv1", "_vaultkv2"])
-def test_attack_another_organisation_does_not_borrow_the_machines_cloud_role(tmp_path: Path, provider: str) -> None:
+def test_attack_another_organisation_cannot_use_the_machines_cloud_role(tmp_path: Path, provider: str) -> None:
     with pytest.raises(Unavailable, match=NOT_THEIRS):
         dial(agent(tmp_path, uuid4()), uuid4(), f"{provider}:prod:PORT")
 
 
-def test_who_may_switch_commands_on_is_told_how_and_others_are_not(tmp_path: Path) -> None:
+def test_denial_states_how_to_enable_commands_only_to_the_operators_organisation(tmp_path: Path) -> None:
     owner, other = uuid4(), uuid4()
     for org_id, commands, may in ((owner, False, True), (other, False, False), (other, True, False)):
         settings = load({}, home=str(tmp_path), gateway_commands=commands)
@@ -70,7 +70,7 @@ def test_who_may_switch_commands_on_is_told_how_and_others_are_not(tmp_path: Pat
         assert ("POSTERN_GATEWAY_COMMANDS=true" in refused.value.message) is may
 
 
-def test_session_hooks_run_where_commands_do_and_who_may_switch_that_on_is_told_how(tmp_path: Path) -> None:
+def test_session_hooks_run_only_for_the_operators_organisation_with_commands_enabled(tmp_path: Path) -> None:
     owner, other = uuid4(), uuid4()
     hook = Hook(uuid4(), "print(1)", "", 60)
     for org_id, commands, runs, may in (
@@ -91,7 +91,7 @@ def test_session_hooks_run_where_commands_do_and_who_may_switch_that_on_is_told_
         assert ("POSTERN_GATEWAY_COMMANDS=true" in refused.value.message) is may
 
 
-def test_the_gateways_own_settings_are_not_referred_to(tmp_path: Path) -> None:
+def test_gateway_settings_cannot_be_referred_to(tmp_path: Path) -> None:
     owner = uuid4()
     with pytest.raises(Unavailable, match="has no 'POSTERN_OIDC_CLIENT_SECRET'"):
         dial(agent(tmp_path, owner), owner, "_envjson:POSTERN_OIDC_CLIENT_SECRET:PORT")

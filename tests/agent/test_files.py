@@ -1,4 +1,4 @@
-"""Files with secrets: who may read them, and that nothing is left of them."""
+"""Files with secrets: who can read them, and their deletion."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def holder(place: Path, *more: str) -> tuple[subprocess.Popen[str], Path]:
     return process, Path(process.stdout.readline().strip())
 
 
-def test_only_their_user_can_read_them(place: Path) -> None:
+def test_secret_files_are_readable_by_their_user_only(place: Path) -> None:
     before = os.umask(0)
     try:
         written = SecretFiles({}).write({"KEY": b"\xff\x00", "CERT": b"cert"})
@@ -59,7 +59,7 @@ def test_only_their_user_can_read_them(place: Path) -> None:
     assert key.parent.parent.parent == place
 
 
-def test_each_session_has_its_own_and_they_go_with_it(place: Path) -> None:
+def test_each_session_has_its_own_secret_files_deleted_at_its_end(place: Path) -> None:
     held = SecretFiles({})
     first, second = held.write({"KEY": b"1"}), held.write({"KEY": b"2"})
     assert first.paths["KEY"].parent != second.paths["KEY"].parent
@@ -71,7 +71,7 @@ def test_each_session_has_its_own_and_they_go_with_it(place: Path) -> None:
     assert len(folders(place)) == 1
 
 
-def test_nothing_is_made_before_the_first_secret_and_all_is_gone_when_python_ends(place: Path) -> None:
+def test_secret_folder_is_created_on_first_use_and_deleted_at_exit(place: Path) -> None:
     SecretFiles({})
     assert not folders(place)
     process, path = holder(place, "end at once")
@@ -80,7 +80,7 @@ def test_nothing_is_made_before_the_first_secret_and_all_is_gone_when_python_end
     assert not folders(place)
 
 
-def test_after_a_kill_the_next_start_removes_what_was_left(place: Path) -> None:
+def test_next_start_deletes_secret_files_of_a_killed_agent(place: Path) -> None:
     process, path = holder(place)
     process.send_signal(signal.SIGKILL)
     process.wait(60)
@@ -89,7 +89,7 @@ def test_after_a_kill_the_next_start_removes_what_was_left(place: Path) -> None:
     assert not folders(place)
 
 
-def test_the_files_of_a_process_that_lives_are_left_alone(place: Path) -> None:
+def test_secret_files_of_a_running_process_are_not_deleted(place: Path) -> None:
     process, path = holder(place)
     try:
         SecretFiles({})
@@ -99,7 +99,7 @@ def test_the_files_of_a_process_that_lives_are_left_alone(place: Path) -> None:
         process.wait(60)
 
 
-def test_a_command_that_outlives_its_agent_does_not_keep_them(place: Path) -> None:
+def test_command_that_outlives_its_agent_does_not_lock_the_secret_folder(place: Path) -> None:
     """It inherits no lock: descriptors are closed when a program is started."""
     process, path = holder(place)
     child = subprocess.Popen(["sleep", "60"], close_fds=False)
@@ -119,7 +119,7 @@ def test_a_command_that_outlives_its_agent_does_not_keep_them(place: Path) -> No
     assert not any(PREFIX in name for name in open_files)
 
 
-def test_a_folder_that_was_taken_away_is_made_again(place: Path) -> None:
+def test_deleted_secret_folder_is_created_again(place: Path) -> None:
     held = SecretFiles({})
     first = held.write({"KEY": b"1"})
     shutil.rmtree(folders(place)[0])
@@ -128,7 +128,7 @@ def test_a_folder_that_was_taken_away_is_made_again(place: Path) -> None:
     first.remove()
 
 
-def test_attack_a_link_and_another_users_folder_are_not_swept(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attack_link_and_folder_of_another_user_are_not_deleted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     precious = place / "precious"
     precious.mkdir()
     (precious / "data").write_text("kept")
@@ -142,7 +142,7 @@ def test_attack_a_link_and_another_users_folder_are_not_swept(place: Path, monke
     assert foreign.exists()
 
 
-def test_a_folder_that_is_swept_before_it_is_locked_is_replaced(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secret_folder_deleted_before_it_is_locked_is_replaced(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = module._lock_folder
     stolen: list[Path] = []
 
@@ -158,7 +158,7 @@ def test_a_folder_that_is_swept_before_it_is_locked_is_replaced(place: Path, mon
     assert folders(place) != stolen
 
 
-def test_a_file_that_cannot_be_written_leaves_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_of_secret_files_leaves_none(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held, real = SecretFiles({}), module._write
 
     def full(path: Path, content: bytes) -> None:
@@ -172,13 +172,13 @@ def test_a_file_that_cannot_be_written_leaves_nothing(place: Path, monkeypatch: 
     assert not list(folders(place)[0].iterdir())
 
 
-def test_without_a_place_there_is_no_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_session_without_a_folder_for_secrets_is_unavailable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(module, "places", lambda _environ: [tmp_path / "none"])
     with pytest.raises(Unavailable, match="no folder is available for files with secrets"):
         SecretFiles({}).write({"KEY": b"1"})
 
 
-def test_places_in_memory_come_first(tmp_path: Path) -> None:
+def test_private_folders_in_memory_are_preferred_for_secrets(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     assert places({"XDG_RUNTIME_DIR": str(tmp_path)})[0] == tmp_path
     tmp_path.chmod(0o755)  # the folder of a runtime that others can look into is no such folder
@@ -188,7 +188,7 @@ def test_places_in_memory_come_first(tmp_path: Path) -> None:
         assert places({})[0] == Path("/dev/shm")
 
 
-def test_the_lock_is_the_kernels(place: Path) -> None:
+def test_secret_folder_is_locked_by_flock(place: Path) -> None:
     held = SecretFiles({})
     held.write({"KEY": b"1"})
     descriptor = os.open(folders(place)[0], os.O_RDONLY)

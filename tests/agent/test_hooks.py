@@ -1,4 +1,4 @@
-"""Session hooks, run with a real Python as an agent runs them."""
+"""Session hooks as an agent runs them, with a real Python."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def alive(run_id: UUID) -> set[int]:
     return processes(-1, f"POSTERN_HOOK_ID={run_id}".encode())
 
 
-def test_what_a_hook_is_told_and_what_it_prints(go: Go) -> None:
+def test_hook_receives_its_context_and_its_output_is_returned(go: Go) -> None:
     async def work() -> None:
         script = """
             import base64, json, os, sys
@@ -67,7 +67,7 @@ def test_what_a_hook_is_told_and_what_it_prints(go: Go) -> None:
     go(work)
 
 
-async def test_no_secret_of_the_agent_is_in_its_environment_and_it_is_isolated() -> None:
+async def test_hook_runs_isolated_and_without_secrets_of_the_agent() -> None:
     environ = {"PATH": ENVIRON["PATH"], "AWS_SECRET_ACCESS_KEY": "planted", "POSTERN_KEY": "planted"}
     outcome = await run(hook("import os, sys; print(sorted(os.environ), sys.flags.isolated)"), environ)
     own = ["HOOP_RUNBOOK_HOOK_PAYLOAD", "LANG", "PATH", "POSTERN_HOOK_ID", "POSTERN_HOOK_PAYLOAD"]
@@ -76,7 +76,7 @@ async def test_no_secret_of_the_agent_is_in_its_environment_and_it_is_isolated()
     assert set(json.loads(found.replace("'", '"'))) - {"LC_CTYPE"} == set(own)
 
 
-def test_one_that_hangs_is_ended_and_says_what_it_had_printed(go: Go) -> None:
+def test_hanging_hook_is_ended_and_its_output_is_returned(go: Go) -> None:
     async def work() -> None:
         stubborn = """
             import signal, time
@@ -87,12 +87,12 @@ def test_one_that_hangs_is_ended_and_says_what_it_had_printed(go: Go) -> None:
                 time.sleep(1)
         """
         outcome = await asyncio.wait_for(run(hook(stubborn, seconds=5)), within(9))
-        assert outcome == HookOutcome(None, "ready\n", "it did not end within 5 seconds, and was ended")
+        assert outcome == HookOutcome(None, "ready\n", "it did not finish within 5 seconds and was terminated")
 
     go(work)
 
 
-def test_attack_100_mb_are_read_and_left_out(go: Go) -> None:
+def test_attack_hook_output_of_100_mb_is_read_and_cut(go: Go) -> None:
     async def work() -> None:
         outcome = await run(hook("import sys\nfor _ in range(100): sys.stdout.write('ä' * 500_000)\nsys.exit(4)"))
         assert outcome.exit_code == 4
@@ -102,25 +102,25 @@ def test_attack_100_mb_are_read_and_left_out(go: Go) -> None:
     go(work)
 
 
-async def test_attack_one_that_prints_for_ever_ends_with_its_time() -> None:
+async def test_attack_hook_that_prints_forever_is_ended_at_its_deadline() -> None:
     outcome = await run(hook("while True: print('y' * 1000)", seconds=5))
     assert (outcome.exit_code, len(outcome.output)) == (None, MAX_OUTPUT)
-    assert "was ended" in outcome.reason
+    assert "was terminated" in outcome.reason
 
 
-async def test_what_fills_its_room_exactly_is_whole() -> None:
+async def test_hook_output_is_cut_only_over_the_limit() -> None:
     assert (await run(hook(f"print('x' * {MAX_OUTPUT}, end='')"))).output == "x" * MAX_OUTPUT
     assert (await run(hook(f"print('x' * {MAX_OUTPUT + 1}, end='')"))).output.endswith(MORE)
 
 
-async def test_bytes_that_are_no_text_can_be_kept() -> None:
+async def test_hook_output_that_is_not_text_is_replaced() -> None:
     outcome = await run(hook(r"import os; os.write(1, b'a\0b\xff\xed\xa0\x80')"))
     assert outcome.exit_code == 0
     assert outcome.output.startswith("a\ufffdb\ufffd")
     assert "\0" not in outcome.output
 
 
-def test_attack_children_that_left_the_session_do_not_stay(go: Go) -> None:
+def test_attack_children_of_a_hook_that_left_the_session_are_killed(go: Go) -> None:
     async def work() -> None:
         script = """
             import subprocess
@@ -133,23 +133,23 @@ def test_attack_children_that_left_the_session_do_not_stay(go: Go) -> None:
     go(work)
 
 
-async def test_what_is_no_python_says_so() -> None:
+async def test_hook_that_is_not_python_fails_with_a_syntax_error() -> None:
     outcome = await run(hook("echo 'I am a shell script' | wc"))
     assert outcome.exit_code == 1
     assert "SyntaxError" in outcome.output
     assert (await run(hook("print(1)\0"))).exit_code == 1
 
 
-async def test_one_that_kills_itself() -> None:
+async def test_hook_that_kills_itself_has_exit_code_137() -> None:
     assert (await run(hook("import os; os.kill(os.getpid(), 9)"))).exit_code == 137
 
 
-async def test_a_large_one_is_whole() -> None:
+async def test_large_hook_runs_completely() -> None:
     text = "x = 0\n" + "x += 1  # one of many\n" * 5_000 + "print(x)\n"
     assert (await run(hook(text))).output == "5000\n"
 
 
-async def test_a_machine_without_python(tmp_path: Path) -> None:
+async def test_hook_on_a_machine_without_python_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="'python3' does not exist"):
         await run(hook("print(1)"), {"PATH": str(tmp_path)})
 
@@ -163,7 +163,7 @@ async def test_a_machine_without_python(tmp_path: Path) -> None:
         (LocalPolicy(commands=False, hooks=True), True),
     ],
 )
-async def test_the_policy_of_the_agent_is_asked(policy: LocalPolicy, runs: bool) -> None:
+async def test_hooks_run_only_if_the_agent_policy_allows_them(policy: LocalPolicy, runs: bool) -> None:
     if runs:
         assert (await run(hook("print(1)"), policy=policy)).exit_code == 0
         return
@@ -171,14 +171,14 @@ async def test_the_policy_of_the_agent_is_asked(policy: LocalPolicy, runs: bool)
         await run(hook("print(1)"), policy=policy)
 
 
-async def test_an_agent_that_may_not_serve_the_connection_runs_no_hook_of_it() -> None:
+async def test_agent_runs_no_hook_of_a_connection_its_policy_denies() -> None:
     reach = TargetDialer(Resolver(None, None), LocalPolicy(connections=("billing",)), ENVIRON)  # type: ignore[arg-type]
     with pytest.raises(Denied, match="does not allow connection 'shop'"):
         await reach.hook(order({}), hook("print(1)"))
     assert (await reach.hook(replace(order({}), connection="billing"), hook("print(1)"))).exit_code == 0
 
 
-async def test_who_takes_the_wish_back_ends_it_with_all_its_processes(tmp_path: Path) -> None:
+async def test_cancelled_hook_is_ended_with_all_its_processes(tmp_path: Path) -> None:
     there = tmp_path / "there"
     one = hook(f"import subprocess; open({str(there)!r}, 'w'); subprocess.run(['sleep', '300'])")
     task = asyncio.ensure_future(run(one))
@@ -189,10 +189,10 @@ async def test_who_takes_the_wish_back_ends_it_with_all_its_processes(tmp_path: 
     assert alive(one.id) == set()
 
 
-async def test_attack_one_that_heeds_no_signal_does_not_outlive_who_cannot_wait(
+async def test_attack_hook_that_ignores_signals_is_killed_when_cancelled_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A gateway that stops ends the hooks of its own agent, and goes. What left the session would stay."""
+    """A stopping gateway ends its agent's hooks and exits; processes that left the session would remain."""
     monkeypatch.setattr(process_cleanup, "STAGES", ((0.0, signal.SIGHUP), (3_600.0, signal.SIGKILL)))
     there = tmp_path / "there"
     one = hook(f"""

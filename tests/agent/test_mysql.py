@@ -1,4 +1,4 @@
-"""Real MySQL targets reached by an order, with the credentials that only the agent has."""
+"""Real MySQL targets reached by an order, with credentials that only the agent has."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def one(target: Target, statement: str) -> Row:
     return row
 
 
-async def test_it_logs_in_as_the_order_says(server: MariaDbServer) -> None:
+async def test_agent_logs_in_to_mysql_with_the_database_of_the_order(server: MariaDbServer) -> None:
     attributes = {b"program_name": b"mysqldump"}
     start = Start("shop", ClientOptions(attributes=attributes).texts())
     target = await reach().dial(asked(server, {"SSLMODE": "disable"}, start))
@@ -93,14 +93,18 @@ async def test_it_logs_in_as_the_order_says(server: MariaDbServer) -> None:
     target.stream.close()
 
 
-@pytest.mark.parametrize(("secrets", "database"), [({"DB": "shop"}, "shop"), ({}, None)], ids=["its own", "none"])
-async def test_the_default_database(server: MariaDbServer, secrets: Mapping[str, str], database: str | None) -> None:
+@pytest.mark.parametrize(
+    ("secrets", "database"), [({"DB": "shop"}, "shop"), ({}, None)], ids=["database", "no database"]
+)
+async def test_mysql_default_database_is_the_connections(
+    server: MariaDbServer, secrets: Mapping[str, str], database: str | None
+) -> None:
     target = await reach().dial(asked(server, secrets))
     assert await one(target, "select database()") == (database,)
     target.stream.close()
 
 
-async def test_tls_as_its_mode_says(server: MariaDbServer, issued: Issued) -> None:
+async def test_mysql_tls_follows_its_mode(server: MariaDbServer, issued: Issued) -> None:
     cipher = "select variable_value from information_schema.session_status where variable_name = 'ssl_cipher'"
     for secrets in (
         None,
@@ -130,21 +134,23 @@ async def test_tls_as_its_mode_says(server: MariaDbServer, issued: Issued) -> No
     ],
     ids=["the password is wrong", "no such database", "no such user"],
 )
-async def test_what_the_target_says(server: MariaDbServer, secrets: Mapping[str, str], start: Start, code: str) -> None:
+async def test_mysql_login_error_has_its_code(
+    server: MariaDbServer, secrets: Mapping[str, str], start: Start, code: str
+) -> None:
     with pytest.raises(TargetRefused) as caught:
         await reach().dial(asked(server, secrets, start))
     assert caught.value.code == code
     assert caught.value.refuses_login is (code == "28000/1045")
 
 
-async def test_a_target_that_is_not_there(server: MariaDbServer) -> None:
+async def test_unreachable_mysql_target_is_unavailable(server: MariaDbServer) -> None:
     with pytest.raises(Unavailable, match="cannot be reached"):
         await reach().dial(asked(server, {"PORT": "1"}))
     with pytest.raises(Unavailable, match="has no secret 'envvar:USER'"):
         await reach().dial(asked(server, {"USER": ""}))
 
 
-async def test_what_runs_is_cancelled_and_the_connection_stays(server: MariaDbServer) -> None:
+async def test_cancelled_mysql_statement_leaves_the_connection_usable(server: MariaDbServer) -> None:
     agent, wanted = reach(), asked(server)
     target = await agent.dial(wanted)
     running = asyncio.create_task(ask(target, "select sleep(600)"))
@@ -162,7 +168,7 @@ def _until_it_runs(server: MariaDbServer) -> None:
         wait_until(lambda: cursor.execute(running), within(20))
 
 
-async def test_the_agents_owner_decides_where_it_dials(server: MariaDbServer) -> None:
+async def test_agent_policy_denies_a_mysql_target(server: MariaDbServer) -> None:
     policy = LocalPolicy(targets=("db.example:3306",))
     with pytest.raises(Denied):
         await reach(policy).dial(asked(server))

@@ -1,4 +1,4 @@
-"""The agent's own policy: what it allows, and that a broken file allows nothing."""
+"""The agent policy: what it allows, and that a broken file allows nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from postern.errors import Denied, Misconfigured
         ("0.0.0.0/0:5432", "fd00::1", 5432, False),
     ],
 )
-def test_targets(target: str, host: str, port: int, fits: bool) -> None:
+def test_policy_allows_only_matching_targets(target: str, host: str, port: int, fits: bool) -> None:
     limited = LocalPolicy(targets=(target,))
     if fits:
         limited.check_target(host, port)
@@ -61,7 +61,9 @@ def test_targets(target: str, host: str, port: int, fits: bool) -> None:
         ("_aws:prod/*", "_aws:arn:aws:secretsmanager:eu:1:secret:prod/a:pass", False),
     ],
 )
-def test_references(tmp_path: Path, pattern: str, reference: str, fits: bool) -> None:
+def test_policy_allows_only_matching_secret_references(
+    tmp_path: Path, pattern: str, reference: str, fits: bool
+) -> None:
     file = tmp_path / "policy.toml"
     file.write_text(f'references = ["_gcp:none", "{pattern}"]\n')
     limited = agent_policy.read(file)
@@ -72,7 +74,7 @@ def test_references(tmp_path: Path, pattern: str, reference: str, fits: bool) ->
             limited.check_reference(Reference.read(reference))
 
 
-def test_what_is_left_out_is_not_limited_and_an_empty_list_allows_nothing(tmp_path: Path) -> None:
+def test_missing_list_allows_everything_and_an_empty_list_allows_nothing(tmp_path: Path) -> None:
     ANYTHING.check_connection("shop")
     ANYTHING.check_command("shop")
     assert ANYTHING.shows("HOME")
@@ -96,7 +98,7 @@ def test_what_is_left_out_is_not_limited_and_an_empty_list_allows_nothing(tmp_pa
 
 
 @pytest.mark.parametrize("text", ["", "ssh_agents = []", 'ssh_agents = ["/run/keys/*"]'])
-def test_an_ssh_agent_must_be_listed_as_it_is(tmp_path: Path, text: str) -> None:
+def test_ssh_agent_must_be_listed_exactly(tmp_path: Path, text: str) -> None:
     file = tmp_path / "policy.toml"
     file.write_text(text)
     with pytest.raises(Denied):
@@ -126,7 +128,7 @@ def test_an_ssh_agent_must_be_listed_as_it_is(tmp_path: Path, text: str) -> None
         'references = ["_vaultkv2:kv/shop:pass:word"]',
     ],
 )
-def test_a_file_that_cannot_be_read_stops_the_agent(tmp_path: Path, text: str) -> None:
+def test_unreadable_policy_file_is_misconfigured(tmp_path: Path, text: str) -> None:
     file = tmp_path / "policy.toml"
     file.write_text(text)
     with pytest.raises(Misconfigured):

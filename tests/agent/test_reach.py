@@ -1,4 +1,4 @@
-"""Secrets are given back on every way out of dialling."""
+"""Secret files are deleted on every way out of dialling."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Forgetting(Sources):
 
 
 class Kind:
-    """Targets that are had, or not: `raises` instead of the target, after `delay` seconds."""
+    """Targets that are reached or not: `raises` instead of a target, after `delay` seconds."""
 
     def __init__(self, raises: BaseException | None = None, delay: float = 0.0) -> None:
         self.raises = raises
@@ -76,7 +76,7 @@ def left(place: Path) -> list[Path]:
     return list(place.glob(f"{PREFIX}*/*"))
 
 
-async def test_they_stay_until_the_target_is_released(place: Path) -> None:
+async def test_secret_files_stay_until_the_target_is_released(place: Path) -> None:
     kind = Kind()
     target = await reach(kind).dial(order(SECRET))
     assert len(left(place)) == 1
@@ -86,7 +86,7 @@ async def test_they_stay_until_the_target_is_released(place: Path) -> None:
 
 
 @pytest.mark.parametrize("problem", [Unavailable("down"), ConnectionResetError(), RuntimeError("a bug")])
-async def test_a_target_that_is_not_had_leaves_nothing(place: Path, problem: Exception) -> None:
+async def test_failed_dial_leaves_no_secret_files(place: Path, problem: Exception) -> None:
     sources = Forgetting()
     with pytest.raises((Unavailable, RuntimeError)):
         await reach(Kind(problem), sources).dial(order(SECRET))
@@ -94,7 +94,7 @@ async def test_a_target_that_is_not_had_leaves_nothing(place: Path, problem: Exc
     assert sources.forgotten == [Reference.read("_envjson:SHOP:password")]
 
 
-async def test_a_target_that_never_answers_leaves_nothing(place: Path) -> None:
+async def test_timed_out_dial_leaves_no_secret_files(place: Path) -> None:
     kind = Kind(delay=60)
     slow = Order(**{**{name: getattr(order(SECRET), name) for name in Order.__slots__}, "timeout": 1.0})
     with pytest.raises(Unavailable, match="did not answer within"):
@@ -103,7 +103,7 @@ async def test_a_target_that_never_answers_leaves_nothing(place: Path) -> None:
     assert not left(place)
 
 
-async def test_a_session_that_is_ended_while_it_is_dialled_leaves_nothing(place: Path) -> None:
+async def test_cancelled_dial_leaves_no_secret_files(place: Path) -> None:
     kind = Kind(delay=60)
     dialling = asyncio.create_task(reach(kind).dial(order(SECRET)))
     await kind.begun.wait()
@@ -113,7 +113,7 @@ async def test_a_session_that_is_ended_while_it_is_dialled_leaves_nothing(place:
     assert not left(place)
 
 
-async def test_cancelling_writes_no_files(place: Path) -> None:
+async def test_cancel_order_writes_no_secret_files(place: Path) -> None:
     kind = Kind()
     await reach(kind).cancel(order(SECRET), 1, b"key")
     assert kind.cancelled_with is not None

@@ -1,4 +1,4 @@
-"""What becomes of a connection's secrets when a session opens."""
+"""Resolution of a connection's secrets when a session opens."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def shown(values: Mapping[str, Secret]) -> dict[str, str]:
     return {name: value.reveal() for name, value in values.items()}
 
 
-def test_what_a_command_is_given(resolver: Resolver) -> None:
+def test_command_gets_its_secrets_as_variables_and_files(resolver: Resolver) -> None:
     secret = {
         "envvar:USER": encoded(b"ann"),
         "envvar:PASS": "_envjson:SHOP:password",
@@ -93,7 +93,7 @@ def test_what_a_command_is_given(resolver: Resolver) -> None:
 @pytest.mark.parametrize(
     ("subtype", "name"), [("postgres", "PGPASSWORD"), ("mysql", "MYSQL_PWD"), ("mssql", "SQLCMDPASSWORD"), ("", None)]
 )
-async def test_the_password_as_the_targets_own_client_wants_it(
+async def test_password_is_set_in_the_variable_of_the_native_client(
     resolver: Resolver, subtype: str, name: str | None
 ) -> None:
     env = (await resolver.resolve(order({"envvar:PASS": encoded(b"p")}, subtype))).env
@@ -102,7 +102,7 @@ async def test_the_password_as_the_targets_own_client_wants_it(
     assert name is None or env[name].reveal() == "p"
 
 
-async def test_a_password_variable_of_the_connections_own_stays(resolver: Resolver) -> None:
+async def test_password_variable_of_the_connection_is_not_overwritten(resolver: Resolver) -> None:
     secret = {"envvar:PASS": encoded(b"p"), "envvar:PGPASSWORD": encoded(b"other")}
     assert (await resolver.resolve(order(secret))).env["PGPASSWORD"].reveal() == "other"
 
@@ -116,10 +116,10 @@ async def test_a_password_variable_of_the_connections_own_stays(resolver: Resolv
         ("envvar:PASS", "hunter2!", "secret PASS is not base64; save it again"),
         ("envvar:PASS", "_hunter2:x:y", "secret PASS: unknown provider"),
         ("filesystem:../../etc/passwd", "", "must be 'envvar:NAME' or 'filesystem:NAME'"),
-        ("envvar:POSTERN_USER_EMAIL", "", "Postern's own"),
+        ("envvar:POSTERN_USER_EMAIL", "", "are reserved for Postern"),
     ],
 )
-def test_one_that_fails_is_a_clear_error_and_no_session(
+def test_failed_secret_is_a_clear_error_without_secrets_in_it(
     resolver: Resolver, key: str, value: str, reason: str, tmp_path: Path
 ) -> None:
     with pytest.raises(Unavailable) as caught:
@@ -132,13 +132,13 @@ def test_one_that_fails_is_a_clear_error_and_no_session(
     assert not list(tmp_path.glob(f"{PREFIX}*/*"))
 
 
-async def test_the_first_that_fails_is_told_about(resolver: Resolver) -> None:
+async def test_first_failed_secret_is_reported(resolver: Resolver) -> None:
     secret = {f"envvar:S{number}": f"_envjson:SHOP:none{number}" for number in range(5)}
     with pytest.raises(Unavailable, match="secret S0"):
         await resolver.resolve(order(secret))
 
 
-def test_without_files_none_are_written(resolver: Resolver, tmp_path: Path) -> None:
+def test_no_secret_files_are_written_if_not_requested(resolver: Resolver, tmp_path: Path) -> None:
     secret = {"filesystem:KEY": encoded(b"k"), "envvar:USER": encoded(b"ann")}
     resolved = asyncio.run(resolver.resolve(order(secret), files=False))
     assert "KEY" not in resolved.env
@@ -146,13 +146,13 @@ def test_without_files_none_are_written(resolver: Resolver, tmp_path: Path) -> N
     assert not list(tmp_path.glob(f"{PREFIX}*/*"))
 
 
-async def test_attack_a_command_cannot_be_told_another_user_by_a_secret(resolver: Resolver) -> None:
+async def test_attack_secret_cannot_override_the_user_variable(resolver: Resolver) -> None:
     for name in ("POSTERN_USER_EMAIL", "postern_user_email"):
-        with pytest.raises(Unavailable, match="Postern's own"):
+        with pytest.raises(Unavailable, match="are reserved for Postern"):
             await resolver.resolve(order({f"envvar:{name}": encoded(b"root@example.com")}))
 
 
-def test_attack_a_connection_refers_to_what_the_agents_owner_keeps_from_it(
+def test_attack_reference_that_the_agent_policy_forbids_is_denied(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(secret_files, "places", lambda _environ: [tmp_path])
@@ -172,6 +172,6 @@ def test_attack_a_connection_refers_to_what_the_agents_owner_keeps_from_it(
     assert not list(tmp_path.glob(f"{PREFIX}*/*"))
 
 
-def test_nothing_is_shown_by_accident() -> None:
+def test_resolved_secrets_are_not_in_their_repr() -> None:
     resolved = ResolvedSecrets({"PASS": Secret("hunter2")}, {"PASS": Secret("hunter2")})
     assert "hunter2" not in f"{resolved} {resolved!r}"

@@ -1,4 +1,4 @@
-"""What an agent answers to orders that it cannot carry out."""
+"""Answers of an agent to orders that it cannot carry out."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class IncomingOrder:
     ],
     ids=str,
 )
-async def test_malformed_order_to_cancel_is_refused(request_fields: dict[str, Any]) -> None:
+async def test_malformed_cancel_order_is_rejected(request_fields: dict[str, Any]) -> None:
     incoming = IncomingOrder({**order({}).message(CANCEL), **request_fields})
     Orders(cast("OrderRunner", None)).take(cast("Incoming", incoming))
     assert incoming.work is not None

@@ -1,4 +1,4 @@
-"""Channels to a real OpenSSH server: what runs there is what ran for a client of its own."""
+"""Channels to a real OpenSSH server behave like those of a direct client."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def start(servers: Servers, server: Sshd, what: str | None = None, **how: 
 
 
 @pytest.mark.parametrize("code", [0, 1, 7, 255])
-async def test_an_exit_code_comes_behind_all_output(servers: Servers, server: Sshd, code: int) -> None:
+async def test_exit_code_follows_all_output(servers: Servers, server: Sshd, code: int) -> None:
     running = await start(servers, server, f"echo out; echo bad >&2; exit {code}")
     assert await running.ended() == m.Exit(code, "")
     assert running.text() == "out\n"
@@ -69,7 +69,7 @@ async def test_an_exit_code_comes_behind_all_output(servers: Servers, server: Ss
     assert running.reader.kinds[-1] == m.EXIT
 
 
-async def test_nothing_runs_before_it_was_started(servers: Servers, server: Sshd, folder: Path) -> None:
+async def test_program_does_not_run_before_the_start_frame(servers: Servers, server: Sshd, folder: Path) -> None:
     made = folder / "made"
     running = await servers.dial(secrets_of(server), f"touch {made}")
     assert (await servers.run(secrets_of(server), "true"))[0].code == 0  # the server had time
@@ -79,7 +79,7 @@ async def test_nothing_runs_before_it_was_started(servers: Servers, server: Sshd
     assert made.exists()
 
 
-async def test_a_program_that_a_signal_ended(servers: Servers, server: Sshd) -> None:
+async def test_signal_that_ended_a_program_is_reported(servers: Servers, server: Sshd) -> None:
     assert (await servers.run(secrets_of(server), "kill -SEGV $$"))[0] == m.Exit(128 + signal.SIGSEGV, "SEGV")
 
 
@@ -93,7 +93,7 @@ async def test_signals_reach_the_program(servers: Servers, server: Sshd, name: s
     assert ended.signal == name
 
 
-async def test_a_shell_reads_what_is_typed_and_is_told_of_the_terminals_size(servers: Servers, own: Sshd) -> None:
+async def test_shell_reads_typed_input_and_follows_the_terminal_size(servers: Servers, own: Sshd) -> None:
     running = await start(servers, own, terminal=Terminal(101, 42, "vt220"), environment={"GREETING": "hi there"})
     running.send(m.frame(m.STDIN, b"stty size; echo $TERM-$GREETING.\r"))
     await running.until(lambda: running.text().partition("vt220-hi there.")[2].rstrip().endswith(("$", "#")))
@@ -106,21 +106,21 @@ async def test_a_shell_reads_what_is_typed_and_is_told_of_the_terminals_size(ser
     assert m.STDERR not in running.reader.kinds
 
 
-async def test_what_comes_before_the_channel_is_open_waits_for_it(servers: Servers, server: Sshd) -> None:
-    """The whole of a client's input in one write, as a script has it."""
+async def test_input_before_the_channel_is_open_is_delivered(servers: Servers, server: Sshd) -> None:
+    """The whole input arrives in one write, like from a script."""
     running = await servers.dial(secrets_of(server), "cat; stty size 2>/dev/null")
     running.send(m.START_FRAME, m.resize(5, 5), m.frame(m.STDIN, b"abc"), m.frame(m.STDIN, b"def"), m.STDIN_END_FRAME)
     assert (await running.ended()).code != 126
     assert running.text() == "abcdef"
 
 
-async def test_a_terminal_of_no_known_kind_is_a_dumb_one(servers: Servers, own: Sshd) -> None:
+async def test_unknown_terminal_type_becomes_dumb(servers: Servers, own: Sshd) -> None:
     running = await start(servers, own, "echo $TERM", terminal=Terminal(80, 24, "$(x)\n"))
     assert (await running.ended()).code == 0
     assert running.text() == "dumb\r\n"
 
 
-async def test_only_what_the_client_sent_is_told_of_the_environment(
+async def test_only_variables_of_the_client_reach_the_server(
     servers: Servers, server: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LC_OURS", "secret")
@@ -130,12 +130,12 @@ async def test_only_what_the_client_sent_is_told_of_the_environment(
     assert "LC_OURS" not in running.text()
 
 
-async def test_a_command_that_is_no_unicode(servers: Servers, server: Sshd) -> None:
+async def test_command_that_is_not_utf_8_runs(servers: Servers, server: Sshd) -> None:
     what = os.fsdecode(b"printf %s '\xff\xfe' | od -An -tx1")
     assert (await servers.run(secrets_of(server), what))[1].split() == ["ff", "fe"]
 
 
-async def test_a_subsystem(servers: Servers, server: Sshd) -> None:
+async def test_subsystem_runs(servers: Servers, server: Sshd) -> None:
     running = await start(servers, server, "sftp", kind=ChannelKind.SUBSYSTEM)
     running.send(m.frame(m.STDIN, b"\0\0\0\5\1\0\0\0\3"))  # SSH_FXP_INIT, version 3
     await running.until(lambda: len(running.reader.output[m.STDOUT]) >= 9)
@@ -144,13 +144,13 @@ async def test_a_subsystem(servers: Servers, server: Sshd) -> None:
     assert (await running.ended()).code == 0
 
 
-async def test_a_subsystem_that_is_not_there(servers: Servers, server: Sshd) -> None:
+async def test_missing_subsystem_is_not_run(servers: Servers, server: Sshd) -> None:
     running = await start(servers, server, "nothing", kind=ChannelKind.SUBSYSTEM)
     assert (await running.ended()).code == m.NOT_RUN
     assert running.text(m.STDERR) == "postern: the target did not open this channel: Session request failed\n"
 
 
-async def test_output_ends_before_the_program_does(servers: Servers, server: Sshd) -> None:
+async def test_end_of_output_is_reported_before_the_program_ends(servers: Servers, server: Sshd) -> None:
     running = await start(servers, server, "echo out; exec >&- 2>&-; cat >/dev/null; exit 3")
     await running.until(lambda: m.OUTPUT_END in running.reader.kinds)
     assert running.reader.kinds == [m.STDOUT, m.OUTPUT_END]
@@ -159,7 +159,7 @@ async def test_output_ends_before_the_program_does(servers: Servers, server: Ssh
     assert (await running.ended()).code == 3
 
 
-async def test_input_behind_its_end_goes_nowhere(servers: Servers, server: Sshd) -> None:
+async def test_input_after_its_end_is_ignored(servers: Servers, server: Sshd) -> None:
     running = await start(servers, server, "cat; sleep 0.2")
     running.send(m.frame(m.STDIN, b"one"), m.STDIN_END_FRAME, m.frame(m.STDIN, b"two"))
     assert (await running.ended()).code == 0
@@ -167,7 +167,7 @@ async def test_input_behind_its_end_goes_nowhere(servers: Servers, server: Sshd)
 
 
 @pytest.mark.parametrize("first", ["client", "server"])
-async def test_a_forwarded_connection_is_closed_by_halves(servers: Servers, server: Sshd, first: str) -> None:
+async def test_forwarded_connection_can_be_half_closed(servers: Servers, server: Sshd, first: str) -> None:
     heard: list[bytes] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -196,13 +196,13 @@ async def test_a_forwarded_connection_is_closed_by_halves(servers: Servers, serv
     listening.close()
 
 
-async def test_a_forwarded_connection_to_where_nobody_listens(servers: Servers, server: Sshd) -> None:
+async def test_forwarded_connection_to_a_closed_port_is_not_opened(servers: Servers, server: Sshd) -> None:
     running = await start(servers, server, "127.0.0.1:1", kind=ChannelKind.FORWARD)
     assert (await running.ended()).code == m.NOT_RUN
     assert "did not open this channel" in running.text(m.STDERR)
 
 
-async def test_a_hundred_megabytes_come_as_they_are_though_the_reader_stalls(
+async def test_hundred_mb_are_received_unchanged_although_the_reader_stalls(
     servers: Servers, server: Sshd, folder: Path
 ) -> None:
     file = folder / "large"
@@ -225,7 +225,8 @@ async def test_a_hundred_megabytes_come_as_they_are_though_the_reader_stalls(
     assert running.text(m.STDERR) == "done\n"
 
 
-async def test_a_hundred_megabytes_go_as_they_are_though_the_program_stalls(servers: Servers, server: Sshd) -> None:
+@pytest.mark.ci
+async def test_hundred_mb_are_sent_unchanged_although_the_program_stalls(servers: Servers, server: Sshd) -> None:
     running = await start(servers, server, "sleep 0.5; sha256sum")
     largest = 0
     for _ in range(100):
@@ -237,7 +238,7 @@ async def test_a_hundred_megabytes_go_as_they_are_though_the_program_stalls(serv
     assert largest < 4 << 20
 
 
-async def test_an_end_waits_for_whoever_paused(servers: Servers, server: Sshd) -> None:
+async def test_exit_is_delivered_after_a_paused_reader_resumes(servers: Servers, server: Sshd) -> None:
     running = await servers.dial(secrets_of(server), "head -c 200000 /dev/zero; exit 9")
     running.transport.pause_reading()
     running.send(m.START_FRAME)
@@ -249,7 +250,7 @@ async def test_an_end_waits_for_whoever_paused(servers: Servers, server: Sshd) -
     assert running.reader.size == 200_000
 
 
-async def test_an_end_without_output_waits_for_whoever_paused(servers: Servers, server: Sshd) -> None:
+async def test_exit_without_output_is_delivered_after_a_paused_reader_resumes(servers: Servers, server: Sshd) -> None:
     running = await servers.dial(secrets_of(server), "exit 9")
     running.transport.pause_reading()
     running.send(m.START_FRAME)
@@ -259,7 +260,7 @@ async def test_an_end_without_output_waits_for_whoever_paused(servers: Servers, 
     assert await running.ended() == m.Exit(9, "")
 
 
-async def test_whoever_pauses_again_at_each_piece_gets_all(servers: Servers, server: Sshd) -> None:
+async def test_reader_that_pauses_at_each_piece_receives_all_output(servers: Servers, server: Sshd) -> None:
     running = await servers.dial(secrets_of(server), "head -c 3000000 /dev/zero; echo end >&2; exit 4")
     whole = running.reader.data_received
 
@@ -275,7 +276,7 @@ async def test_whoever_pauses_again_at_each_piece_gets_all(servers: Servers, ser
     assert running.text(m.STDERR) == "end\n"
 
 
-async def test_a_reader_that_fails_ends_its_channel_alone(servers: Servers, server: Sshd) -> None:
+async def test_reader_that_raises_ends_only_its_own_channel(servers: Servers, server: Sshd) -> None:
     other = await start(servers, server, "cat")
     running = await servers.dial(secrets_of(server), "echo; exec sleep 600")
 
@@ -291,7 +292,7 @@ async def test_a_reader_that_fails_ends_its_channel_alone(servers: Servers, serv
 
 
 @pytest.mark.parametrize("how", ["close", "abort"])
-async def test_closing_hangs_up_on_the_program(servers: Servers, server: Sshd, how: str) -> None:
+async def test_closed_channel_ends_its_program(servers: Servers, server: Sshd, how: str) -> None:
     running = await start(servers, server, "echo $$; exec sleep 600")
     await running.until(lambda: running.text().endswith("\n"))
     pid = int(running.text())
@@ -307,9 +308,7 @@ def connections(servers: Servers) -> int:
     return sum(bool(shared.users) for shared in servers.targets._logins._held.values())
 
 
-async def test_a_server_that_takes_no_more_sessions_of_one_connection_has_another(
-    servers: Servers, tmp_path: Path
-) -> None:
+async def test_further_connection_is_opened_at_the_servers_session_limit(servers: Servers, tmp_path: Path) -> None:
     with sshd(tmp_path, {"MaxSessions": "2"}) as narrow:
         several = await asyncio.gather(*(start(servers, narrow, "echo in; cat") for _ in range(8)))
         for running in several:
@@ -327,10 +326,10 @@ async def test_a_server_that_takes_no_more_sessions_of_one_connection_has_anothe
         assert connections(servers) == 1  # of who ran behind them
 
 
-async def test_a_server_that_takes_no_more_channels_says_so(
+async def test_channel_over_the_servers_limits_is_not_opened(
     servers: Servers, server: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """OpenSSH takes ten sessions of one connection (MaxSessions)."""
+    """OpenSSH accepts ten sessions per connection (MaxSessions)."""
     monkeypatch.setattr(sharing, "MOST_CONNECTIONS", 1)
     several = [await start(servers, server, "echo in; cat") for _ in range(11)]
     for running in several[:10]:
@@ -343,7 +342,7 @@ async def test_a_server_that_takes_no_more_channels_says_so(
     assert (await servers.run(secrets_of(server), "echo again"))[1] == "again\n"
 
 
-async def test_closed_while_it_is_opened(servers: Servers, server: Sshd) -> None:
+async def test_channel_closed_while_it_opens_frees_its_session(servers: Servers, server: Sshd) -> None:
     running = await start(servers, server, "sleep 600")
     running.transport.close()
     await running.until(lambda: running.reader.lost)
@@ -363,14 +362,14 @@ async def test_closed_while_it_is_opened(servers: Servers, server: Sshd) -> None
         b"\2\xff\xff\xff\xff",
     ],
 )
-async def test_frames_that_are_none_close_the_channel(servers: Servers, server: Sshd, frames: bytes) -> None:
+async def test_malformed_frames_close_the_channel(servers: Servers, server: Sshd, frames: bytes) -> None:
     running = await servers.dial(secrets_of(server), "sleep 600")
     running.send(frames)
     await running.until(lambda: running.reader.lost)
     assert running.reader.exit is None
 
 
-async def test_the_server_goes_away(servers: Servers, server: Sshd) -> None:
+async def test_lost_server_ends_channels_and_the_next_one_reconnects(servers: Servers, server: Sshd) -> None:
     several = [await start(servers, server, "echo $PPID; cat") for _ in range(3)]
     for running in several:
         await running.output(2)
@@ -385,7 +384,7 @@ async def test_the_server_goes_away(servers: Servers, server: Sshd) -> None:
     assert (await servers.run(secrets_of(server), "echo a new one"))[1] == "a new one\n"
 
 
-async def test_the_server_goes_away_while_nobody_reads(servers: Servers, server: Sshd) -> None:
+async def test_lost_server_is_reported_after_a_paused_reader_resumes(servers: Servers, server: Sshd) -> None:
     running = await start(servers, server, "echo $PPID; head -c 100000 /dev/zero; sleep 600")
     await running.until(lambda: running.reader.size > 0)
     running.transport.pause_reading()

@@ -1,4 +1,4 @@
-"""Servers that do what they must not, or do nothing more."""
+"""SSH servers that break the protocol or stop responding."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def connection_of(process: Process) -> Any:
     return process.get_extra_info("connection")
 
 
-async def test_more_than_the_window_ends_the_connection(servers: Servers) -> None:
+async def test_data_over_the_window_ends_the_connection(servers: Servers) -> None:
     async def floods(process: Process) -> None:
         channel: Any = process.channel
         channel._send_window = 1 << 40
@@ -64,7 +64,7 @@ async def test_more_than_the_window_ends_the_connection(servers: Servers) -> Non
         assert running.reader.size <= login.WINDOW
 
 
-async def test_attack_packets_of_a_byte_are_put_together(servers: Servers) -> None:
+async def test_attack_one_byte_packets_are_merged(servers: Servers) -> None:
     async def prints(process: Process) -> None:
         for at in range(20_000):
             process.channel.write(bytes((at % 251,)))
@@ -83,9 +83,7 @@ async def test_attack_packets_of_a_byte_are_put_together(servers: Servers) -> No
         assert bytes(running.reader.output[m.STDOUT]) == bytes(at % 251 for at in range(20_000))
 
 
-async def test_attack_packets_of_two_kinds_in_turns_are_bounded(
-    servers: Servers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_attack_alternating_small_packets_are_limited(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssh_transport, "MAX_PIECES", 100)
 
     async def alternates(process: Process) -> None:
@@ -103,7 +101,7 @@ async def test_attack_packets_of_two_kinds_in_turns_are_bounded(
         assert "too many small packets on one channel" in running.text(m.STDERR)
 
 
-async def test_attack_packets_too_small_to_send_anything_in(servers: Servers) -> None:
+async def test_attack_maximum_packet_size_too_small_for_data_is_rejected(servers: Servers) -> None:
     async def waits(process: Process) -> None:
         await asyncio.sleep(PATIENT)
 
@@ -113,7 +111,7 @@ async def test_attack_packets_too_small_to_send_anything_in(servers: Servers) ->
         assert "did not open this channel" in running.text(m.STDERR)
 
 
-async def test_a_large_window_behind_which_nobody_reads_stops_the_input(servers: Servers) -> None:
+async def test_large_window_of_a_server_that_does_not_read_stalls_the_input(servers: Servers) -> None:
     stopped = asyncio.Event()
 
     async def reads_nothing(process: Process) -> None:
@@ -138,7 +136,7 @@ async def test_a_large_window_behind_which_nobody_reads_stops_the_input(servers:
         assert (await running.ended()).code == m.ENDED
 
 
-async def test_answers_that_nobody_reads_end_the_connection(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unread_answers_to_requests_end_the_connection(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssh_transport, "MAX_UNSENT", 1 << 17)
 
     async def asks(process: Process) -> None:
@@ -154,8 +152,8 @@ async def test_answers_that_nobody_reads_end_the_connection(servers: Servers, mo
         assert (await running.ended()).code == m.ENDED
 
 
-async def test_attack_requests_that_wait_for_each_other(servers: Servers) -> None:
-    """That about host keys is answered in a step of its own, so that many come for each that is answered."""
+async def test_attack_queued_host_key_requests_end_the_connection(servers: Servers) -> None:
+    """Each host key request is answered in its own step, so that many arrive per answer."""
 
     async def asks(process: Process) -> None:
         connection = connection_of(process)
@@ -169,7 +167,7 @@ async def test_attack_requests_that_wait_for_each_other(servers: Servers) -> Non
         assert (await running.ended()).code == m.ENDED
 
 
-async def test_a_server_that_goes_silent_is_noticed(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_server_is_detected(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(login, "KEEPALIVE", 0.05)
 
     async def is_silent(process: Process) -> None:
@@ -182,7 +180,7 @@ async def test_a_server_that_goes_silent_is_noticed(servers: Servers, monkeypatc
         assert "Server not responding to keepalive" in running.text(m.STDERR)
 
 
-async def test_a_channel_that_is_never_opened(servers: Servers) -> None:
+async def test_channel_that_is_never_opened_times_out(servers: Servers) -> None:
     async def loses(process: Process) -> None:
         raise AssertionError("it was not to run")
 
@@ -201,7 +199,7 @@ async def test_a_channel_that_is_never_opened(servers: Servers) -> None:
         assert running.text(m.STDERR) == "postern: the target did not open this channel within 3 seconds\n"
 
 
-async def test_what_a_server_says_is_shown_as_text(servers: Servers) -> None:
+async def test_error_text_of_a_server_is_escaped_and_cut(servers: Servers) -> None:
     def session() -> Any:
         raise asyncssh.ChannelOpenError(2, "no \x1b[2J\r\nway" + "x" * 1000)
 
@@ -224,7 +222,7 @@ async def test_what_a_server_says_is_shown_as_text(servers: Servers) -> None:
         ("", m.Exit(255, "unknown")),
     ],
 )
-async def test_signals_of_any_name(servers: Servers, name: str, ended: m.Exit) -> None:
+async def test_exit_signal_of_any_name_is_reported(servers: Servers, name: str, ended: m.Exit) -> None:
     async def dies(process: Process) -> None:
         process.exit_with_signal(name)
 
@@ -232,7 +230,7 @@ async def test_signals_of_any_name(servers: Servers, name: str, ended: m.Exit) -
         assert await (await begun(servers, port)).ended() == ended
 
 
-async def test_a_server_that_says_nothing_of_the_end(servers: Servers) -> None:
+async def test_channel_closed_without_an_exit_status_is_reported_as_ended(servers: Servers) -> None:
     async def closes(process: Process) -> None:
         process.stdout.write(b"all")
         process.close()
@@ -245,8 +243,8 @@ async def test_a_server_that_says_nothing_of_the_end(servers: Servers) -> None:
 
 
 @pytest.mark.parametrize("paused", [False, True])
-async def test_a_server_that_hangs_up_right_behind_the_end(servers: Servers, paused: bool) -> None:
-    """As switches and routers do: nothing of what it sent is lost."""
+async def test_server_that_disconnects_right_after_the_exit_loses_no_output(servers: Servers, paused: bool) -> None:
+    """Switches and routers do this."""
 
     async def hangs_up(process: Process) -> None:
         process.stdout.write(b"x" * 300_000)
@@ -266,7 +264,7 @@ async def test_a_server_that_hangs_up_right_behind_the_end(servers: Servers, pau
         assert running.text(m.STDERR) == "warning"
 
 
-async def test_a_server_that_hangs_up_in_the_middle(servers: Servers) -> None:
+async def test_server_that_disconnects_early_is_reported(servers: Servers) -> None:
     async def hangs_up(process: Process) -> None:
         process.stdout.write(b"x" * 10_000)
         connection_of(process)._transport.close()
@@ -279,8 +277,8 @@ async def test_a_server_that_hangs_up_in_the_middle(servers: Servers) -> None:
         assert running.text(m.STDERR) == "postern: the connection to the target was lost: Connection lost\n"
 
 
-async def test_a_server_opens_no_channels_here(servers: Servers) -> None:
-    """No agent, no X11, no forwarded connections."""
+async def test_server_cannot_open_channels_to_the_agent(servers: Servers) -> None:
+    """Neither for an agent, nor for X11, nor for forwarded connections."""
 
     async def tries(process: Process) -> None:
         connection = connection_of(process)
@@ -303,7 +301,7 @@ async def test_a_server_opens_no_channels_here(servers: Servers) -> None:
         assert running.text() == "refused\n" * 3
 
 
-async def test_a_forwarded_connection_that_breaks_off(servers: Servers) -> None:
+async def test_broken_forwarded_connection_ends_its_channel(servers: Servers) -> None:
     async def breaks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"half")
         await reader.readexactly(1)
@@ -336,7 +334,9 @@ def login_of(servers: Servers) -> Any:
     return shared.task.result()._connection
 
 
-async def test_keys_are_exchanged_anew_while_data_flows(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rekeying_during_a_transfer_leaves_the_data_unchanged(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(asyncssh, "connect", partial(asyncssh.connect, rekey_bytes=1 << 20))
     exchanged = 0
     sent = stream.TargetStream._begin_exchange
@@ -357,7 +357,7 @@ async def test_keys_are_exchanged_anew_while_data_flows(servers: Servers, monkey
     assert exchanged > 10
 
 
-async def test_a_target_that_never_ends_a_key_exchange(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unfinished_key_exchange_ends_the_connection(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(login, "KEEPALIVE", 1_000)  # which would end it too
 
     async def stalls(process: Process) -> None:
@@ -375,9 +375,7 @@ async def test_a_target_that_never_ends_a_key_exchange(servers: Servers, monkeyp
         assert (await running.ended()).code == m.ENDED
 
 
-async def test_a_target_that_asks_and_asks_while_keys_are_exchanged(
-    servers: Servers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_requests_during_a_key_exchange_are_limited(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(login, "KEEPALIVE", 1_000)
     monkeypatch.setattr(ssh_transport, "EXCHANGE", 1_000)
 

@@ -1,5 +1,5 @@
-"""The client's agent that is lent to what runs at a server, as an agent of ours does it: with servers that open it
-unasked, and with OpenSSH's."""
+"""Agent forwarding to programs at a server, as an agent does it: with OpenSSH, and with servers that open unrequested
+channels."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def here(port: int) -> dict[str, str]:
 
 
 class Asker(asyncssh.SSHUNIXSession[bytes]):
-    """The server's end of an agent that it opened."""
+    """The server's end of an agent channel that it opened."""
 
     def __init__(self) -> None:
         self.got = b""
@@ -63,7 +63,7 @@ async def opened(connection: Any, sessions: list[Asker]) -> bool:
 
 
 class Server:
-    """Opens an agent whenever a test says so. `asked` has whether each program asked for one."""
+    """Opens an agent channel when a test says so. `asked` records whether each program requested one."""
 
     def __init__(self) -> None:
         self.connections: list[Any] = []
@@ -99,10 +99,10 @@ async def lent(servers: Servers, port: int, **how: Any) -> ListeningMessage:
     return found
 
 
-async def test_a_server_that_nobody_lends_an_agent_to_opens_none(
+async def test_server_without_agent_forwarding_cannot_open_an_agent_channel(
     servers: Servers, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither the client's nor one of this machine."""
+    """It reaches neither the client's agent nor one of this machine."""
     reached: list[bool] = []
     own = await asyncio.start_unix_server(lambda reader, writer: reached.append(True), tmp_path / "own")
     monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "own"))
@@ -116,7 +116,7 @@ async def test_a_server_that_nobody_lends_an_agent_to_opens_none(
     assert not reached
 
 
-async def test_who_asks_is_told_and_taken_by_number(servers: Servers, server: Server) -> None:
+async def test_agent_request_is_reported_and_accepted_by_number(servers: Servers, server: Server) -> None:
     async with serving(program=server.program) as port:
         listener = await lent(servers, port)
         await runs(servers, port)
@@ -133,7 +133,7 @@ async def test_who_asks_is_told_and_taken_by_number(servers: Servers, server: Se
         assert taken.text() == "question"
 
 
-async def test_who_is_refused_or_comes_to_too_many_is_turned_away(
+async def test_agent_request_that_is_rejected_or_over_the_limit_is_closed(
     servers: Servers, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listening, "MOST_WAITING", 1)
@@ -147,7 +147,7 @@ async def test_who_is_refused_or_comes_to_too_many_is_turned_away(
         assert not await asyncio.wait_for(first, PATIENT)
 
 
-async def test_what_was_lent_is_taken_back(servers: Servers, server: Server) -> None:
+async def test_closed_agent_forwarding_rejects_further_requests(servers: Servers, server: Server) -> None:
     async with serving(program=server.program) as port:
         listener = await lent(servers, port)
         await runs(servers, port)
@@ -160,7 +160,7 @@ async def test_what_was_lent_is_taken_back(servers: Servers, server: Server) -> 
         assert not await server.opens()
 
 
-async def test_a_listener_that_is_lost_lends_nothing_over_what_comes_after_it(servers: Servers, server: Server) -> None:
+async def test_lost_agent_forwarding_does_not_apply_to_the_next_connection(servers: Servers, server: Server) -> None:
     async with serving(program=server.program) as port:
         listener = await lent(servers, port)
         await runs(servers, port)
@@ -177,7 +177,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
         yield made
 
 
-async def test_it_is_lent_over_further_connections_of_one_login(servers: Servers, crowded: Sshd) -> None:
+async def test_agent_is_forwarded_over_further_connections_of_one_login(servers: Servers, crowded: Sshd) -> None:
     listener = ListeningMessage(await servers.dial(secrets_of(crowded), told.AGENT, kind=ChannelKind.LISTEN))
     await listener.next()
     for number in ("1", "2"):

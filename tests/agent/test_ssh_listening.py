@@ -1,4 +1,4 @@
-"""Ports of a server that are listened at, as an agent does it: with OpenSSH's server."""
+"""Remote port forwarding as an agent does it, with OpenSSH's server."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def servers() -> AsyncIterator[Servers]:
 
 
 class ListeningMessage:
-    """A listener that was dialled; what it says, a message for each."""
+    """A dialled listener; yields its messages one by one."""
 
     def __init__(self, running: Running) -> None:
         self.running = running
@@ -86,7 +86,7 @@ async def hung_up(reader: asyncio.StreamReader) -> bool:
         return True
 
 
-async def test_who_comes_is_taken_by_their_number(servers: Servers, server: Sshd) -> None:
+async def test_waiting_connection_is_accepted_by_its_number(servers: Servers, server: Sshd) -> None:
     listener, port = await listens(servers, server)
     first, second = await comes(listener, port), await comes(listener, port)
     for number, (reader, writer, came) in enumerate((second, first)):
@@ -100,7 +100,7 @@ async def test_who_comes_is_taken_by_their_number(servers: Servers, server: Sshd
         assert (await taken.ended()).code == 0
 
 
-async def test_bytes_pass_in_both_directions(servers: Servers, server: Sshd) -> None:
+async def test_accepted_connection_passes_bytes_in_both_directions(servers: Servers, server: Sshd) -> None:
     listener, port = await listens(servers, server)
     reader, writer, came = await comes(listener, port)
     data = bytes(range(256)) * 20_000
@@ -114,7 +114,7 @@ async def test_bytes_pass_in_both_directions(servers: Servers, server: Sshd) -> 
     assert taken.reader.size == len(data)
 
 
-async def test_a_number_is_taken_once_and_by_its_own_login_only(servers: Servers, server: Sshd) -> None:
+async def test_waiting_connection_is_accepted_once_and_by_its_own_login_only(servers: Servers, server: Sshd) -> None:
     listener, port = await listens(servers, server)
     reader, writer, came = await comes(listener, port)
     for how in ({"login": "another"}, {"user": "bob"}):
@@ -125,13 +125,13 @@ async def test_a_number_is_taken_once_and_by_its_own_login_only(servers: Servers
     await taken.output(4)
     again = await take(servers, server, came.number)
     assert (await again.ended()).code == m.NOT_RUN
-    assert "the waiting connection is gone" in again.text(m.STDERR)
+    assert "the waiting connection was closed" in again.text(m.STDERR)
     taken.send(m.STDIN_END_FRAME)
     assert await hung_up(reader)
     writer.close()
 
 
-async def test_who_is_refused_or_waits_too_long_is_hung_up_on(
+async def test_rejected_or_unaccepted_connection_is_closed(
     servers: Servers, server: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listener, port = await listens(servers, server)
@@ -146,7 +146,7 @@ async def test_who_is_refused_or_waits_too_long_is_hung_up_on(
     assert (await (await take(servers, server, came.number)).ended()).code == m.NOT_RUN
 
 
-async def test_no_more_wait_than_the_bound(servers: Servers, server: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_connections_are_limited(servers: Servers, server: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "MOST_WAITING", 2)
     listener, port = await listens(servers, server)
     waiting = [await comes(listener, port) for _ in range(2)]
@@ -158,7 +158,9 @@ async def test_no_more_wait_than_the_bound(servers: Servers, server: Sshd, monke
     assert not listener.said
 
 
-async def test_it_ends_with_its_stream_and_with_those_who_wait(servers: Servers, server: Sshd) -> None:
+async def test_closed_listener_closes_waiting_connections_and_keeps_accepted_ones(
+    servers: Servers, server: Sshd
+) -> None:
     listener, port = await listens(servers, server)
     _, taken_writer, came = await comes(listener, port)
     taken = await take(servers, server, came.number)
@@ -181,7 +183,7 @@ async def test_it_ends_with_its_stream_and_with_those_who_wait(servers: Servers,
         writer.close()
 
 
-async def test_the_connection_to_the_server_breaks(servers: Servers, server: Sshd) -> None:
+async def test_lost_connection_to_the_server_ends_the_listener(servers: Servers, server: Sshd) -> None:
     listener, _ = await listens(servers, server)
     for shared in servers.targets._logins._held.values():
         shared.task.result()._connection.abort()  # type: ignore[union-attr]
@@ -189,27 +191,29 @@ async def test_the_connection_to_the_server_breaks(servers: Servers, server: Ssh
     assert "the connection to the target was lost" in listener.running.text(m.STDERR)
 
 
-async def test_a_server_that_lets_nobody_listen(servers: Servers, tmp_path: Any) -> None:
+async def test_server_without_remote_forwarding_ends_the_listener_with_a_message(
+    servers: Servers, tmp_path: Any
+) -> None:
     with sshd(tmp_path, {"AllowTcpForwarding": "local"}) as narrow:
         listener = ListeningMessage(await servers.dial(secrets_of(narrow), "127.0.0.1:0", kind=ChannelKind.LISTEN))
         assert (await listener.running.ended()).code == m.NOT_RUN
-        assert "does not let anybody listen" in listener.running.text(m.STDERR)
+        assert "does not allow listening" in listener.running.text(m.STDERR)
 
 
-async def test_what_is_no_place_is_not_listened_at(servers: Servers, server: Sshd) -> None:
+async def test_invalid_listening_address_is_unavailable(servers: Servers, server: Sshd) -> None:
     for what in ("nowhere", "host:65536", "ho\nst:1", "x" * 300 + ":1", "host:-1"):
         with pytest.raises(Unavailable):
             await servers.dial(secrets_of(server), what, kind=ChannelKind.LISTEN)
 
 
-async def test_what_a_listener_cannot_be_told_ends_it(servers: Servers, server: Sshd) -> None:
+async def test_malformed_message_ends_the_listener(servers: Servers, server: Sshd) -> None:
     for frame in (m.frame(m.STDIN, b"refuse x"), m.resize(1, 1), m.START_FRAME):
         listener, _ = await listens(servers, server, f"127.0.0.1:{free_port()}")
         listener.running.send(frame)
         await until(lambda running=listener.running: running.reader.lost)  # type: ignore[misc]
 
 
-async def test_who_comes_together_with_the_servers_answer_is_taken(
+async def test_connection_that_arrives_with_the_servers_answer_is_reported(
     servers: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks: list[asyncio.Task[Any]] = []

@@ -1,4 +1,4 @@
-"""How an agent logs in to servers: with which secrets, to whom, and who shares it."""
+"""SSH logins of an agent: secrets, host keys, and shared connections."""
 
 from __future__ import annotations
 
@@ -75,12 +75,14 @@ async def refused(servers: Servers, secrets: dict[str, str], **how: object) -> P
 
 @pytest.mark.parametrize("name", ["key", "rsa", "ecdsa"])
 @pytest.mark.parametrize("secret", ["PRIVATE_KEY", "AUTHORIZED_SERVER_KEYS"])
-async def test_a_private_key(servers: Servers, server: Sshd, folder: Path, name: str, secret: str) -> None:
+async def test_agent_logs_in_with_a_private_key(
+    servers: Servers, server: Sshd, folder: Path, name: str, secret: str
+) -> None:
     secrets = secrets_of(server, **{"PRIVATE_KEY": "", secret: (folder / name).read_text().strip()})
     assert await servers.run(secrets, "echo in") == (m.Exit(0, ""), "in\n")
 
 
-async def test_a_private_key_with_passphrase(servers: Servers, server: Sshd) -> None:
+async def test_agent_logs_in_with_an_encrypted_private_key(servers: Servers, server: Sshd) -> None:
     secrets = secrets_of(server, PRIVATE_KEY=server.locked, PRIVATE_KEY_PASS=PASSPHRASE)
     assert (await servers.run(secrets, "echo in"))[1] == "in\n"
 
@@ -88,19 +90,21 @@ async def test_a_private_key_with_passphrase(servers: Servers, server: Sshd) -> 
 @pytest.mark.parametrize(
     ("passphrase", "why"), [("", "needs PRIVATE_KEY_PASS"), ("wrong", "cannot be opened with PRIVATE_KEY_PASS")]
 )
-async def test_a_private_key_that_cannot_be_opened(servers: Servers, server: Sshd, passphrase: str, why: str) -> None:
+async def test_private_key_with_a_missing_or_wrong_passphrase_is_an_error(
+    servers: Servers, server: Sshd, passphrase: str, why: str
+) -> None:
     error = await refused(servers, secrets_of(server, PRIVATE_KEY=server.locked, PRIVATE_KEY_PASS=passphrase))
     assert error.message == f"connection 'web-1': its secret PRIVATE_KEY {why}"
 
 
 @pytest.mark.parametrize("text", ["no key at all", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END"])
-async def test_what_is_no_private_key(servers: Servers, server: Sshd, text: str) -> None:
+async def test_invalid_private_key_is_an_error(servers: Servers, server: Sshd, text: str) -> None:
     error = await refused(servers, secrets_of(server, PRIVATE_KEY=text))
     assert error.message == "connection 'web-1': its secret PRIVATE_KEY is not a private key that can be read"
 
 
 @pytest.mark.parametrize("methods", [("password",), ("keyboard-interactive",)])
-async def test_a_password(servers: Servers, methods: tuple[str, ...]) -> None:
+async def test_agent_logs_in_with_a_password(servers: Servers, methods: tuple[str, ...]) -> None:
     log: list[str] = []
     async with serving(log=log, methods=methods, program=greets) as port:
         assert (await servers.run(here(port), "x"))[1] == "hello\n"
@@ -109,7 +113,7 @@ async def test_a_password(servers: Servers, methods: tuple[str, ...]) -> None:
     assert log[2:] == [f"{'password' if methods == ('password',) else 'answer'} {PASSWORD}"]
 
 
-async def test_a_password_is_no_answer_to_another_question(servers: Servers) -> None:
+async def test_password_is_not_sent_to_another_prompt(servers: Servers) -> None:
     log: list[str] = []
     async with serving(log=log, methods=("keyboard-interactive",), prompt="One-time code: ", program=greets) as port:
         error = await refused(servers, here(port))
@@ -117,19 +121,19 @@ async def test_a_password_is_no_answer_to_another_question(servers: Servers) -> 
     assert not any(PASSWORD in line for line in log)
 
 
-async def test_a_wrong_password_is_told_once(servers: Servers) -> None:
+async def test_wrong_password_is_tried_once_and_reported(servers: Servers) -> None:
     log: list[str] = []
     async with serving(log=log, methods=("password", "keyboard-interactive")) as port:
         error = await refused(servers, here(port, PASS="wrong one"))
     assert isinstance(error, TargetRefused)
     assert error.refuses_login
-    assert error.message == f"the target at 127.0.0.1:{port} did not accept the login of connection 'web-1'"
+    assert error.message == f"the target at 127.0.0.1:{port} rejected the login of connection 'web-1'"
     assert "PASS" in error.hint
     assert [line for line in log if "wrong one" in line] == log[2:]
     assert len(log) == 3
 
 
-async def test_a_key_that_the_server_does_not_know(servers: Servers, server: Sshd) -> None:
+async def test_unknown_key_is_a_rejected_login(servers: Servers, server: Sshd) -> None:
     error = await refused(servers, secrets_of(server, PRIVATE_KEY=server.stranger))
     assert isinstance(error, TargetRefused)
     assert error.refuses_login
@@ -146,7 +150,9 @@ async def test_a_key_that_the_server_does_not_know(servers: Servers, server: Ssh
         ({"USER": "a\u0007b"}, "its login cannot be encoded"),
     ],
 )
-async def test_secrets_that_do_not_do(servers: Servers, server: Sshd, more: dict[str, str], why: str) -> None:
+async def test_missing_or_invalid_login_secrets_are_an_error(
+    servers: Servers, server: Sshd, more: dict[str, str], why: str
+) -> None:
     assert why in (await refused(servers, secrets_of(server, **more))).message
 
 
@@ -169,7 +175,7 @@ def ssh_agent(folder: Path, tmp_path: Path) -> Iterator[str]:
         process.wait()
 
 
-async def test_a_key_that_an_ssh_agent_holds(server: Sshd, ssh_agent: str, folder: Path) -> None:
+async def test_agent_logs_in_with_a_key_of_an_ssh_agent(server: Sshd, ssh_agent: str, folder: Path) -> None:
     servers = Servers(LocalPolicy(ssh_agents=(ssh_agent,)))
     secrets = secrets_of(server, PRIVATE_KEY="", SSH_AUTH_SOCK=ssh_agent)
     assert (await servers.run(secrets, "echo in"))[1] == "in\n"
@@ -185,7 +191,7 @@ async def test_a_key_that_an_ssh_agent_holds(server: Sshd, ssh_agent: str, folde
 
 
 @pytest.mark.parametrize("allowed", [None, (), ("/run/another",)])
-async def test_an_ssh_agent_is_used_where_the_owner_lists_it(
+async def test_ssh_agent_that_the_policy_does_not_list_is_denied(
     server: Sshd, ssh_agent: str, allowed: tuple[str, ...] | None
 ) -> None:
     servers = Servers(LocalPolicy(ssh_agents=allowed))
@@ -193,7 +199,7 @@ async def test_an_ssh_agent_is_used_where_the_owner_lists_it(
         await servers.dial(secrets_of(server, SSH_AUTH_SOCK=ssh_agent), "true")
 
 
-async def test_an_ssh_agent_that_is_away(server: Sshd, tmp_path: Path) -> None:
+async def test_unreachable_ssh_agent_is_an_error(server: Sshd, tmp_path: Path) -> None:
     nowhere = str(tmp_path / "nowhere")
     servers = Servers(LocalPolicy(ssh_agents=(nowhere,)))
     error = await refused(servers, secrets_of(server, PRIVATE_KEY="", SSH_AUTH_SOCK=nowhere))
@@ -203,18 +209,18 @@ async def test_an_ssh_agent_that_is_away(server: Sshd, tmp_path: Path) -> None:
 # To whom
 
 
-async def test_a_server_that_is_met_first_tells_its_key(servers: Servers, server: Sshd) -> None:
+async def test_first_login_reports_the_servers_host_key(servers: Servers, server: Sshd) -> None:
     running = await servers.dial(secrets_of(server), "true", host_keys=())
     assert running.target.parameters == {"host_key": key_of(server)}
 
 
-async def test_the_pinned_key(servers: Servers, server: Sshd, folder: Path) -> None:
+async def test_login_with_the_pinned_host_key_succeeds(servers: Servers, server: Sshd, folder: Path) -> None:
     keys = (public(folder / "rsa"), key_of(server))
     running = await servers.dial(secrets_of(server), "true", host_keys=keys)
     assert running.target.parameters == {}
 
 
-async def test_a_server_with_several_keys_shows_the_one_that_is_known(servers: Servers, tmp_path: Path) -> None:
+async def test_server_with_several_host_keys_presents_the_known_one(servers: Servers, tmp_path: Path) -> None:
     make_key(tmp_path / "second", kind="ecdsa")
     with sshd(tmp_path, {"HOSTKEY": tmp_path / "second"}) as server:
         for name in ("host", "second"):
@@ -225,7 +231,7 @@ async def test_a_server_with_several_keys_shows_the_one_that_is_known(servers: S
         assert asyncssh.read_public_key(tmp_path / "host.pub").get_fingerprint() in error.message
 
 
-async def test_a_changed_key_hears_nothing_secret(servers: Servers, folder: Path) -> None:
+async def test_server_with_a_changed_host_key_receives_no_secret(servers: Servers, folder: Path) -> None:
     log: list[str] = []
     for host_key in (asyncssh.generate_private_key(kind) for kind in ("ssh-ed25519", "ecdsa-sha2-nistp256")):
         async with serving(log=log, host_key=host_key) as port:
@@ -236,12 +242,12 @@ async def test_a_changed_key_hears_nothing_secret(servers: Servers, folder: Path
     assert log == ["connected", "connected"]
 
 
-async def test_a_gateway_that_remembers_no_keys_reaches_no_server(servers: Servers, server: Sshd) -> None:
+async def test_login_without_pinning_needs_configured_host_keys(servers: Servers, server: Sshd) -> None:
     error = await refused(servers, secrets_of(server), host_keys=None)
     assert "must set the secret HOST_KEYS" in error.message
 
 
-async def test_a_pinned_key_that_cannot_be_read(servers: Servers, server: Sshd) -> None:
+async def test_invalid_pinned_host_key_is_an_error(servers: Servers, server: Sshd) -> None:
     error = await refused(servers, secrets_of(server), host_keys=("ssh-ed25519 AAAA",))
     assert error.message == "connection 'web-1': its pinned host key is not valid"
 
@@ -269,8 +275,10 @@ def configured(server: Sshd, folder: Path, text: str) -> str:
         "@revoked * <RSA>\n<KEY>",
     ],
 )
-async def test_configured_keys(servers: Servers, server: Sshd, folder: Path, text: str) -> None:
-    """Whatever is pinned."""
+async def test_login_with_a_configured_host_key_succeeds(
+    servers: Servers, server: Sshd, folder: Path, text: str
+) -> None:
+    """Configured keys take precedence over pinned ones."""
     secrets = secrets_of(server, HOST_KEYS=configured(server, folder, text))
     running = await servers.dial(secrets, "true", host_keys=(public(folder / "rsa"),))
     assert running.target.parameters == {}
@@ -279,9 +287,9 @@ async def test_configured_keys(servers: Servers, server: Sshd, folder: Path, tex
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("<RSA>", "shows the host key"),
+        ("<RSA>", "presented the host key"),
         ("<HOST> <RSA>", "put it into HOST_KEYS"),
-        ("@cert-authority * <RSA>", "shows the host key"),
+        ("@cert-authority * <RSA>", "presented the host key"),
         ("@revoked * <KEY>\n* <KEY>", "is revoked"),
         ("elsewhere <KEY>", "has no key for localhost"),
         ("@cert-authority elsewhere <CA>", "has no key for localhost"),
@@ -295,17 +303,17 @@ async def test_configured_keys(servers: Servers, server: Sshd, folder: Path, tex
         ("|1|x|y <KEY>", "cannot be read"),
     ],
 )
-async def test_configured_keys_that_are_not_the_servers(
+async def test_login_with_a_wrong_configured_host_key_fails(
     servers: Servers, server: Sshd, folder: Path, text: str, why: str
 ) -> None:
-    """Whatever is pinned."""
+    """Configured keys take precedence over pinned ones."""
     secrets = secrets_of(server, HOST_KEYS=configured(server, folder, text))
     error = await refused(servers, secrets, host_keys=(key_of(server),))
     assert not isinstance(error, TargetRefused)
     assert why in error.message
 
 
-async def test_a_certificate_for_another_host(servers: Servers, server: Sshd, folder: Path) -> None:
+async def test_host_certificate_for_another_host_is_rejected(servers: Servers, server: Sshd, folder: Path) -> None:
     secrets = secrets_of(server, HOST="127.0.0.1", HOST_KEYS=configured(server, folder, "@cert-authority <CA>"))
     assert "rincipal" in (await refused(servers, secrets)).message
 
@@ -313,7 +321,7 @@ async def test_a_certificate_for_another_host(servers: Servers, server: Sshd, fo
 # Who is not there
 
 
-async def test_a_server_that_is_away(servers: Servers) -> None:
+async def test_unreachable_ssh_server_is_an_error(servers: Servers) -> None:
     error = await refused(servers, {"HOST": "127.0.0.1", "PORT": "1", "USER": "a", "PASS": PASSWORD})
     assert error.message.startswith("the target at 127.0.0.1:1 cannot be reached: ")
 
@@ -328,7 +336,7 @@ async def test_a_server_that_is_away(servers: Servers) -> None:
         (b"x" * 100_000, "line too long"),
     ],
 )
-async def test_what_is_no_ssh_server(servers: Servers, says: bytes, why: str) -> None:
+async def test_server_that_does_not_speak_ssh_is_an_error(servers: Servers, says: bytes, why: str) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(says)
         await reader.readline()
@@ -336,12 +344,12 @@ async def test_what_is_no_ssh_server(servers: Servers, says: bytes, why: str) ->
 
     listening = await asyncio.start_server(serve, "127.0.0.1", 0)
     error = await refused(servers, here(listening.sockets[0].getsockname()[1]))
-    assert "could not be logged in to by SSH" in error.message
+    assert "the SSH login to the target" in error.message
     assert why in error.message
     listening.close()
 
 
-async def test_a_server_that_never_answers(servers: Servers) -> None:
+async def test_login_to_a_silent_server_times_out_and_disconnects(servers: Servers) -> None:
     gone = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -366,7 +374,7 @@ async def test_a_server_that_never_answers(servers: Servers) -> None:
         {"encryption_algs": ["aes128-ctr"], "mac_algs": ["hmac-sha1"]},
     ],
 )
-async def test_old_algorithms_are_not_spoken(servers: Servers, old: dict[str, Any]) -> None:
+async def test_obsolete_algorithms_are_rejected(servers: Servers, old: dict[str, Any]) -> None:
     log: list[str] = []
     async with serving(log=log, **old) as port:
         assert "No matching" in (await refused(servers, here(port))).message
@@ -376,7 +384,7 @@ async def test_old_algorithms_are_not_spoken(servers: Servers, old: dict[str, An
 # Who shares it
 
 
-async def test_channels_of_one_login_share_a_connection(servers: Servers) -> None:
+async def test_channels_with_the_same_login_share_a_connection(servers: Servers) -> None:
     log: list[str] = []
     async with serving(log=log, program=greets) as port:
         await asyncio.gather(*(servers.run(here(port), "x") for _ in range(5)))
@@ -391,7 +399,7 @@ async def test_channels_of_one_login_share_a_connection(servers: Servers) -> Non
         await servers.close()
 
 
-async def test_a_connection_stays_for_a_while(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_idle_connection_stays_open_for_a_while(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logins, "LINGER", 0.05)
     async with serving(program=greets) as port:
         one = await servers.dial(here(port), "x")
@@ -409,7 +417,7 @@ async def test_a_connection_stays_for_a_while(servers: Servers, monkeypatch: pyt
         assert not servers.targets._logins._held
 
 
-async def test_a_login_that_fails_is_told_to_all_who_wait_and_forgotten(servers: Servers) -> None:
+async def test_failed_shared_login_is_reported_to_all_and_not_cached(servers: Servers) -> None:
     log: list[str] = []
     async with serving(log=log, program=greets) as port:
         secrets = here(port, PASS="wrong one")
@@ -421,7 +429,7 @@ async def test_a_login_that_fails_is_told_to_all_who_wait_and_forgotten(servers:
         assert log.count("connected") == 2
 
 
-async def test_who_gives_up_does_not_take_the_login_from_others(servers: Servers) -> None:
+async def test_cancelled_dial_does_not_cancel_the_shared_login(servers: Servers) -> None:
     log: list[str] = []
     async with serving(log=log, program=greets) as port:
         first = asyncio.create_task(servers.dial(here(port), "x"))
@@ -433,17 +441,17 @@ async def test_who_gives_up_does_not_take_the_login_from_others(servers: Servers
         await servers.close()
 
 
-async def test_a_shared_connection_is_held_to_what_was_pinned_since(
+async def test_shared_connection_is_checked_against_the_current_pinned_key(
     servers: Servers, server: Sshd, folder: Path
 ) -> None:
     await servers.dial(secrets_of(server), "true", host_keys=())
     running = await servers.dial(secrets_of(server), "true", host_keys=(key_of(server),))
     assert running.target.parameters == {}
     error = await refused(servers, secrets_of(server), host_keys=(public(folder / "rsa"),))
-    assert "shows the host key" in error.message
+    assert "presented the host key" in error.message
 
 
-async def test_logins_are_bounded(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_number_of_open_logins_is_limited(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logins, "MOST_LOGINS", 2)
     async with serving(program=greets) as port:
         kept = await servers.dial(here(port), "x", login="one")
@@ -462,18 +470,18 @@ async def test_logins_are_bounded(servers: Servers, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("what", ["", "nowhere", "host:", ":22", "host:0", "host:65536", "a\nb:22"])
-async def test_forwarding_to_what_is_no_address(servers: Servers, what: str) -> None:
+async def test_forwarding_to_an_invalid_address_is_unavailable(servers: Servers, what: str) -> None:
     with pytest.raises(Unavailable, match=r"not host:port|is empty"):
         await servers.dial(here(1), what, kind=ChannelKind.FORWARD)
 
 
 @pytest.mark.parametrize("kind", [ChannelKind.EXEC, ChannelKind.SUBSYSTEM])
-async def test_a_channel_for_nothing_is_no_shell(servers: Servers, kind: ChannelKind) -> None:
+async def test_empty_channel_request_is_unavailable(servers: Servers, kind: ChannelKind) -> None:
     with pytest.raises(Unavailable, match="the channel request is empty"):
         await servers.dial(here(1), "", kind=kind)
 
 
-async def test_who_asks_for_no_channel_gets_a_shell_or_runs_the_arguments(servers: Servers, server: Sshd) -> None:
+async def test_order_without_a_channel_runs_a_shell_or_its_arguments(servers: Servers, server: Sshd) -> None:
     shell = await servers.carry_out(order_of(Start(host_keys=())), secrets_of(server))
     shell.send(m.START_FRAME, m.frame(m.STDIN, b"echo a script; exit 4\n"), m.STDIN_END_FRAME)
     assert await shell.ended() == m.Exit(4, "")
@@ -486,14 +494,14 @@ async def test_who_asks_for_no_channel_gets_a_shell_or_runs_the_arguments(server
     assert arguments.text() == "a  b $HOME\n"
 
 
-async def test_the_agents_policy_is_asked(server: Sshd) -> None:
+async def test_agent_policy_denies_an_ssh_target(server: Sshd) -> None:
     with pytest.raises(Denied):
         await Servers(LocalPolicy(targets=("db:5432",))).dial(secrets_of(server), "true")
 
 
 @pytest.mark.ci
-async def test_a_process_whose_user_has_no_name(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container that runs as any number."""
+async def test_agent_whose_user_has_no_name_logs_in(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs with an arbitrary user id."""
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.setenv(name, "")
 

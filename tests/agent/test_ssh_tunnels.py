@@ -94,8 +94,9 @@ async def tunnel() -> AsyncIterator[Tunnel]:
     made.pair.close()
 
 
-async def test_both_ways_with_ends_that_stall(tunnel: Tunnel, server: Sshd) -> None:
-    """A hundred megabytes through `cat`, which stands still with us; another channel goes on."""
+@pytest.mark.ci
+async def test_hundred_mb_pass_both_ways_while_both_ends_stall(tunnel: Tunnel, server: Sshd) -> None:
+    """They pass through `cat`, which stalls when this end does; another channel continues."""
     far, answer = await tunnel.dial(server, "cat")
     assert answer["parameters"] == {"host_key": " ".join(server.known_hosts.split()[1:3])}
     far.stream.write(m.START_FRAME)
@@ -123,7 +124,7 @@ async def test_both_ways_with_ends_that_stall(tunnel: Tunnel, server: Sshd) -> N
     assert tunnel.pair.gateway.streams == tunnel.orders.running == 0
 
 
-async def test_a_gateway_that_goes_takes_its_programs_with_it(tunnel: Tunnel, server: Sshd) -> None:
+async def test_lost_gateway_ends_its_programs(tunnel: Tunnel, server: Sshd) -> None:
     far, _ = await tunnel.dial(server, "echo begun; cat; echo ended")
     far.stream.write(m.START_FRAME)
     await far.until(6)
@@ -132,7 +133,7 @@ async def test_a_gateway_that_goes_takes_its_programs_with_it(tunnel: Tunnel, se
     await asyncio.wait_for(tunnel.orders.idle.wait(), PATIENT)
 
 
-async def test_a_private_key_that_is_a_file_is_never_one_here(
+async def test_private_key_secret_of_type_file_is_not_written_to_disk(
     server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(secret_files, "places", lambda _environ: [tmp_path])
@@ -146,7 +147,7 @@ async def test_a_private_key_that_is_a_file_is_never_one_here(
     target.release()
 
 
-async def test_a_refused_login_is_told_as_such(tunnel: Tunnel, server: Sshd) -> None:
+async def test_rejected_login_is_reported_as_such_through_the_tunnel(tunnel: Tunnel, server: Sshd) -> None:
     with pytest.raises(Refused) as found:
         await tunnel.dial(server, "true", PRIVATE_KEY=server.stranger)
     error = decode_error(found.value)
@@ -155,7 +156,7 @@ async def test_a_refused_login_is_told_as_such(tunnel: Tunnel, server: Sshd) -> 
     assert tunnel.orders.running == 0
 
 
-async def test_agent_near_its_limit_of_open_files_says_so(tunnel: Tunnel, server: Sshd) -> None:
+async def test_agent_near_its_limit_of_open_files_rejects_a_dial(tunnel: Tunnel, server: Sshd) -> None:
     tunnel.orders._descriptors = Descriptors(reserve=descriptors.limit())
     with pytest.raises(Refused) as raised:
         await tunnel.dial(server, "true")

@@ -107,7 +107,11 @@ async def test_why_is_explained_to_who_may_know(api: Api) -> None:
     await api.make_connection()
     await make(api, description="nobody else's business")
     off = await asked(api.as_bob)
-    assert (off["allowed"], off["ground"]) == (True, "not_enforced")
+    assert (off["allowed"], off["ground"], off["once_enforced"]) == (True, "not_enforced", None)
+    preview = (await asked(api.as_auditor, user="bob@example.com"))["once_enforced"]
+    assert (preview["allowed"], preview["would_allow"]) == (False, [{"rule": "for dba", "groups": ["dba"]}])
+    allowed = (await asked(api.as_admin, user="ann@example.com"))["once_enforced"]
+    assert (allowed["allowed"], allowed["rule"], allowed["group"]) == (True, "for dba", "dba")
     await switch_on(api)
     own = await asked(api.as_ann)
     assert (own["allowed"], own["rule"], own["group"], own["user"]) == (True, "for dba", "dba", "ann@example.com")
@@ -118,6 +122,7 @@ async def test_why_is_explained_to_who_may_know(api: Api) -> None:
         assert await asked(api.as_auditor, user=key) == own
     refused = await asked(api.as_admin, user="bob@example.com")
     assert (refused["allowed"], refused["visible"], refused["ground"]) == (False, False, "other_groups")
+    assert refused["once_enforced"] is None
     assert refused["would_allow"] == [{"rule": "for dba", "groups": ["dba"]}]
     assert "'for dba' for 'dba'" in refused["reason"]
     await api.make_connection("lonely")

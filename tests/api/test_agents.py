@@ -40,7 +40,7 @@ async def test_wrong_requests_say_what_is_wrong(api: Api) -> None:
     assert message(await api.as_admin.post("/agents", json={"name": "e"}), 422).startswith("name: ")
     assert message(await api.as_admin.post("/agents", json={"name": "x-1", "mode": "other"}), 400).startswith("mode: ")
     assert message(await api.as_admin.post("/agents", json={"name": "x-1", "mode": "gateway"}), 422)
-    assert "gateway's own" in message(await api.as_admin.delete("/agents/embedded"), 422)
+    assert "gateway's built-in agent" in message(await api.as_admin.delete("/agents/embedded"), 422)
     assert message(await api.as_admin.get("/agents?status=AWAY"), 422)
     made = (await api.as_admin.get("/agents/edge")).json()
     await api.as_admin.patch("/connections/shop", json={"agent_id": made["id"]})

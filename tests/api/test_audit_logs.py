@@ -54,6 +54,25 @@ async def test_every_filter_finds_what_it_says(api: Api) -> None:
     assert one.json() == made
 
 
+async def test_facets_count_the_values_of_matching_entries(api: Api) -> None:
+    await api.make_guardrail()
+    message(await api.as_ann.post("/guardrails", json={"name": "x"}), 403)
+    shown = (await api.as_auditor.get("/audit/logs/facets?resource_type=guardrails")).json()
+    counts = {name: {one["value"]: one["count"] for one in facet["values"]} for name, facet in shown["facets"].items()}
+    assert counts == {
+        "action": {"create": 2},
+        "resource_type": {"guardrails": 2},
+        "actor_email": {api.users["admin"].email: 1, "ann@example.com": 1},
+        "http_method": {"POST": 2},
+        "outcome": {"failure": 1, "success": 1},
+    }
+    assert shown["is_capped"] is False
+    failed = (await api.as_auditor.get("/audit/logs/facets?outcome=failure&fields=actor_email")).json()["facets"]
+    assert failed == {"actor_email": {"values": [{"value": "ann@example.com", "count": 1}], "is_cut": False}}
+    message(await api.as_ann.get("/audit/logs/facets"), 403)
+    message(await api.as_admin.get("/audit/logs/facets?fields=body"), 422)
+
+
 async def test_only_admins_and_auditors_read_it(api: Api) -> None:
     await api.make_connection()
     entry = (await find(api))[0]

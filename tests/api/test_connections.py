@@ -22,6 +22,7 @@ SHOWN = dict.fromkeys(SECRET) | {"envvar:PASS": "_envjson:DB:password"}  # a ref
 SWITCHES = {
     **dict.fromkeys(("access_forward_local", "access_forward_remote", "access_forward_agent"), "disabled"),
     "access_file_transfer": "enabled",
+    **dict.fromkeys(("access_mode_web_terminal", "access_fresh_factor"), "disabled"),
 }
 MODES = ("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema")
 
@@ -31,6 +32,7 @@ async def test_a_connection_made_reads_back_in_full(api: Api) -> None:
     body = api.connection_body(
         access_max_duration=1800,
         connection_tags={"env": "prod", "team/name": "a b@c"},
+        description="Orders of the shop",
         force_approve_groups=["sre"],
         guardrail_rules=[guardrail["id"]],
         redact_enabled=True,
@@ -62,10 +64,35 @@ async def test_a_connection_made_reads_back_in_full(api: Api) -> None:
     assert again.json() == shown, "what an answer said is a valid request"
     for key in ("shop", shown["id"]):
         assert (await api.as_admin.get(f"/connections/{key}")).json() == shown
-    assert (await api.as_admin.get("/connections")).json() == {"data": [shown], "total": 1, "has_next_page": False}
+    listed = shown | {"access": None, "activity": None}
+    assert (await api.as_admin.get("/connections")).json() == {
+        "data": [listed],
+        "total": 1,
+        "has_next_page": False,
+        "facets": None,
+    }
     assert (await api.as_ann.get("/connections/shop")).json() == shown | {"secret": {}, "target": {}}
     api.world.clock.forward(seconds=16)
     assert (await api.as_ann.get("/connections/shop")).json()["status"] == "offline"
+
+
+async def test_connection_types_name_the_keys_that_a_connection_needs(api: Api) -> None:
+    kinds = (await api.as_bob.get("/connection-types")).json()
+    postgres = kinds[[kind["subtype"] for kind in kinds].index("postgres")]
+    assert (postgres["title"], postgres["type"], postgres["port"]) == ("PostgreSQL", "database", 5432)
+    assert {key["name"] for key in postgres["keys"] if key["is_private"]} == {"PASS", "SSLROOTCERT"}
+    for number, kind in enumerate(kinds):
+        required = {key["name"]: key["is_private"] for key in kind["keys"] if key["is_required"]}
+        made = await api.make_connection(
+            f"of-type-{number}",
+            type=kind["type"],
+            subtype=kind["subtype"],
+            secret={f"envvar:{name}": "eA==" for name in required},
+            command=[] if kind["has_protocol"] else ["cat"],
+        )
+        assert {name for name in required if name not in made["target"]} == {
+            name for name, is_private in required.items() if is_private
+        }
 
 
 @pytest.mark.parametrize("field", ["name", "type", "agent_id", *MODES])
@@ -364,7 +391,10 @@ async def test_every_write_tells_the_workers(api: Api) -> None:
     made = await api.make_connection()
     await api.as_admin.patch("/connections/shop", json={"redact_enabled": True})
     await api.as_admin.delete("/connections/shop")
-    assert api.world.signals.of(Topic.POLICY_CHANGED) == [{"connection_id": made["id"]}] * 3
+    assert (
+        api.world.signals.of(Topic.POLICY_CHANGED)
+        == [{"connection_id": made["id"], "org_id": str(api.world.org_id)}] * 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -500,3 +530,33 @@ async def test_alias_of_a_subtype_is_stored_as_the_subtype(api: Api, alias: str,
     assert [one["name"] for one in listed] == ["orders"]
     patched = await api.as_admin.patch("/connections/orders", json={"subtype": alias})
     assert patched.json()["subtype"] == stored
+
+
+async def test_list_expands_access_and_activity(api: Api) -> None:
+    await api.make_connection(secret=TARGET, reviewers=["dba"], access_mode_exec="disabled", description="orders")
+    (plain,) = (await api.as_ann.get("/connections")).json()["data"]
+    assert (plain["description"], plain["access"], plain["activity"]) == ("orders", None, None)
+    listed = (await api.as_ann.get("/connections", params={"expand": "access,activity", "facets": "status,tag"})).json()
+    (shown,) = listed["data"]
+    uses = shown["access"]["uses"]
+    assert list(uses) == ["connect", "exec", "runbooks", "schema"]
+    assert (shown["access"]["allowed"], uses["schema"]) == (
+        True,
+        {"allowed": True, "needs_review": False, "reason": ""},
+    )
+    assert (uses["connect"]["needs_review"], uses["exec"]["allowed"]) == (True, False)
+    assert uses["exec"]["reason"] == "access mode exec is disabled on connection 'shop'; ask an administrator"
+    assert shown["activity"] == {"own": {"last_used": None, "open_sessions": 0}, "all": None}
+    assert listed["facets"] == {
+        "status": {"values": [{"value": "online", "count": 1}], "is_cut": False},
+        "tag": {"values": [], "is_cut": False},
+    }
+    message(await api.as_ann.get("/connections?expand=secrets"), 422)
+    message(await api.as_ann.get("/connections?facets=name"), 422)
+
+
+async def test_row_of_an_expanded_list_is_a_valid_request(api: Api) -> None:
+    made = await api.make_connection(secret=TARGET)
+    (shown,) = (await api.as_admin.get("/connections?expand=access,activity")).json()["data"]
+    put = await api.as_admin.put("/connections/shop", json=shown)
+    assert (put.status_code, put.json()["description"]) == (200, made["description"])

@@ -216,3 +216,28 @@ async def test_an_answer_is_in_the_audit_log_without_codes(api: Api) -> None:
     assert begun["user_code"] not in str(found)
     assert found[1].after is not None
     assert found[1].after["allowed"] is True
+
+
+async def test_programs_of_people_confirm_a_device_and_api_keys_do_not(api: Api) -> None:
+    begun = await begin(api, "postern/1.0 <b>")
+    shown = (await api.as_ann.get("/devicelogins", params={"code": begun["user_code"].lower()})).json()
+    assert (shown["code"], shown["client"]) == (begun["user_code"], "postern/1.0 <b>")
+    key = (await api.as_admin.post("/api-keys", json={"name": "ann"})).json()["key"]
+    body = {"code": begun["user_code"], "answer": "allow"}
+    by_key = await api.nobody.post("/devicelogins/confirm", json=body, headers={"Api-Key": key})
+    assert "only logged-in users" in message(by_key, 403)
+    done = await api.as_ann.post("/devicelogins/confirm", json=body)
+    assert (done.status_code, done.json()) == (200, shown)
+    assert (await poll(api, begun)).json() == {"status": "ok"}
+    message(await api.as_ann.post("/devicelogins/confirm", json=body), 404)
+    logged = (await api.as_admin.get("/audit/logs?limit=100")).json()["data"]
+    confirmed = [entry for entry in logged if entry["resource_type"] == "devicelogins" and entry["http_status"] == 200]
+    assert [(entry["action"], entry["body"]["code"]) for entry in confirmed] == [("confirm", "[REDACTED]")]
+
+
+async def test_device_that_a_program_rejects_gets_no_token(api: Api) -> None:
+    begun = await begin(api)
+    assert (
+        await api.as_ann.post("/devicelogins/confirm", json={"code": begun["user_code"], "answer": "deny"})
+    ).is_success
+    message(await poll(api, begun), 403)

@@ -18,6 +18,7 @@ async def test_a_guardrail_reads_back_in_full(api: Api) -> None:
         "description": "for all",
         "connection_ids": [connection["id"]],
         "input": {"rules": [{"type": "pattern_match", "words": [], "pattern_regex": "(?i)drop", "name": "drop"}]},
+        "enabled": False,
         "output": {"rules": [{"type": "deny_words_list", "words": ["secret"], "pattern_regex": "", "name": None}]},
     }
     made = await api.as_admin.post("/guardrails", json=body)
@@ -109,7 +110,7 @@ async def test_workers_hear_of_old_and_new_connections(api: Api) -> None:
     assert told == {one["id"], two["id"]}
     api.world.signals.heard.clear()
     await api.as_admin.delete(f"/guardrails/{guardrail['id']}?force=true")
-    assert api.world.signals.of(Topic.POLICY_CHANGED) == [{"connection_id": two["id"]}]
+    assert api.world.signals.of(Topic.POLICY_CHANGED) == [{"connection_id": two["id"], "org_id": str(api.world.org_id)}]
 
 
 STATEMENT_RULE = {
@@ -260,7 +261,7 @@ async def test_the_spec_s_shape_exactly(api: Api) -> None:
     """Section 2.5: the fields, which of them may be left out or null, and what a rule answers."""
     made = (await api.as_admin.post("/guardrails", json={"name": "bare"})).json()
     assert list(made) == [
-        *("id", "name", "description", "connection_ids", "input", "output", "created_at", "updated_at"),
+        *("id", "name", "description", "connection_ids", "input", "output", "created_at", "updated_at", "enabled"),
     ]
     assert (made["description"], made["input"], made["output"]) == ("", {"rules": []}, {"rules": []})
     nulls = {"name": "nulls", "description": None, "connection_ids": None, "input": None, "output": None}

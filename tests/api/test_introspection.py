@@ -49,7 +49,7 @@ async def test_last_test_is_shown_and_its_reason_only_to_administrators(api: Api
         shown = (await caller.get("/connections/shop")).json()
         assert shown["target_status"] == "failed"
         assert (shown["last_test"]["status"], shown["last_test"]["reason"]) == ("failed", reason)
-        assert (await caller.get("/connections")).json()["data"] == [shown]
+        assert (await caller.get("/connections")).json()["data"] == [shown | {"access": None, "activity": None}]
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ async def test_what_is_not_there(api: Api) -> None:
 
 async def test_a_schema_that_is_switched_off(api: Api) -> None:
     await api.make_connection(access_schema="disabled")
-    for path in ("databases", "tables", "columns?table=t"):
-        assert "switched off" in message(await api.as_admin.get(f"/connections/shop/{path}"), 403)
+    for path in ("databases", "tables", "columns?table=t", "schema"):
+        assert "access_schema is disabled" in message(await api.as_admin.get(f"/connections/shop/{path}"), 403)
 
 
 async def test_target_tasks_leave_no_entry_in_the_audit_log_and_no_session(api: Api) -> None:
@@ -99,3 +99,59 @@ async def test_target_tasks_leave_no_entry_in_the_audit_log_and_no_session(api: 
     assert (await api.as_ann.get("/connections/shop/test")).status_code == 200
     assert (await api.as_admin.get("/audit/logs")).json()["total"] == before
     assert (await api.as_admin.get("/sessions")).json()["total"] == 0
+
+
+WHOLE: dict[str, Any] = {
+    "database": "shop",
+    "databases": ["shop"],
+    "schemas": [
+        {
+            "name": "public",
+            "tables": [
+                {"name": "v", "kind": "view", "columns": [{"name": "größe", "type": "text", "nullable": True}]},
+            ],
+        }
+    ],
+}
+
+
+async def test_whole_schema_is_cached_and_answered_with_304_while_unchanged(api: Api) -> None:
+    await api.make_connection()
+    asked = answered(api, TargetTaskAnswer(WHOLE))
+    first = await api.as_ann.get("/connections/shop/schema?database=shop")
+    assert (first.status_code, first.json()) == (200, {**WHOLE, "truncated": False})
+    assert first.headers["Cache-Control"] == "private, no-cache"
+    tag = first.headers["ETag"]
+    again = await api.as_ann.get("/connections/shop/schema?database=shop", headers={"If-None-Match": f'"x", W/{tag}'})
+    assert (again.status_code, again.content, again.headers["ETag"]) == (304, b"", tag)
+    assert asked == [{"database": "shop"}]
+    fresh = await api.as_ann.get("/connections/shop/schema?database=shop&fresh=true", headers={"If-None-Match": tag})
+    assert (fresh.status_code, len(asked)) == (304, 2)
+    api.world.clock.forward(seconds=31)
+    await api.as_ann.get("/connections/shop/schema?database=shop")
+    assert len(asked) == 3
+    await api.as_ann.get("/connections/shop/schema")
+    assert asked[3:] == [{}]
+
+
+async def test_changed_schema_has_a_different_etag(api: Api) -> None:
+    await api.make_connection()
+    answered(api, TargetTaskAnswer(WHOLE, truncated=True))
+    first = await api.as_ann.get("/connections/shop/schema")
+    assert first.json()["truncated"] is True
+    other = await api.as_ann.get("/connections/shop/schema", headers={"If-None-Match": '"an older one"'})
+    assert (other.status_code, other.headers["ETag"]) == (200, first.headers["ETag"])
+
+
+async def test_cached_schema_is_not_given_to_users_who_lost_access_or_after_a_change(api: Api) -> None:
+    await api.make_connection()
+    asked = answered(api, TargetTaskAnswer(WHOLE))
+    assert (await api.as_ann.get("/connections/shop/schema")).status_code == 200
+    api.world.clock.forward(seconds=1)
+    changed = await api.as_admin.patch("/connections/shop", json={"connection_tags": {"env": "test"}})
+    assert changed.status_code == 200
+    assert (await api.as_ann.get("/connections/shop/schema")).status_code == 200
+    assert len(asked) == 2
+    api.world.clock.forward(seconds=1)
+    await api.as_admin.patch("/connections/shop", json={"access_schema": "disabled"})
+    assert "access_schema is disabled" in message(await api.as_ann.get("/connections/shop/schema"), 403)

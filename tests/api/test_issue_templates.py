@@ -156,7 +156,7 @@ async def test_what_is_wrong_from_the_connections_side_changes_nothing(api: Api)
         (
             {"mapping_types": {"items": [{"tracker_field": "f", "type": "preset", "value": "session.foo"}]}},
             422,
-            "mapping_types.items[0].value: unknown preset 'session.foo'; one of session.id, ",
+            "mapping_types.items[0].value: unknown preset 'session.foo'; use one of session.id, ",
         ),
         (
             {
@@ -164,7 +164,7 @@ async def test_what_is_wrong_from_the_connections_side_changes_nothing(api: Api)
                 "prompt_types": {"items": [{"tracker_field": "f", "label": "F"}]},
             },
             422,
-            "prompt_types.items[0].tracker_field: 'f' is filled in by mapping_types.items[0] already",
+            "prompt_types.items[0].tracker_field: 'f' is already set by mapping_types.items[0]",
         ),
         ({"connection_ids": ["shop"]}, 422, "connection_ids: there is no connection with id 'shop'"),
         ({"connection_ids": [str(uuid4())]}, 422, "connection_ids: there is no connection with id"),

@@ -194,6 +194,8 @@ _NO_LOGINS = {
     ("GET", "/connection-tags"),
     ("GET", "/integrations/tracker/issues"),
     ("GET", "/recordings/checkpoints"),
+    ("GET", "/sessions/{session_id}/proof"),
+    ("POST", "/sessions/{session_id}/proof"),
     ("POST", "/recordings/checkpoints"),
     ("POST", "/runbooks/exec"),
     ("POST", "/sessions"),

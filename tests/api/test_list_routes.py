@@ -15,6 +15,7 @@ from postern.domain.lists import MAX_LONG_OFFSET, MAX_OFFSET, Position
 LONG = (
     "/audit/logs",
     "/connections/{nameOrID}/credentials",
+    "/credentials",
     "/holds",
     "/integrations/tracker/issues",
     "/recordings/checkpoints",

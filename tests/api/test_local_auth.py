@@ -44,6 +44,7 @@ async def enrol_app(api: Api, client: httpx.AsyncClient, **proof: str) -> tuple[
     assert made.status_code == 201, made.text
     shown = made.json()
     assert shown["uri"].startswith("otpauth://totp/Postern:")
+    assert shown["qr"]["path"].startswith("M4 4h7v1h-7z")
     confirm = f"/users/self/second-factors/{shown['id']}/confirm"
     answer = await client.post(confirm, json={"code": code_of(api, shown["secret"])})
     assert answer.status_code == 200, answer.text

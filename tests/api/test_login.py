@@ -98,7 +98,7 @@ BAD_TOKENS = {  # what is wrong, and the word that the person reads
     "expired token": (shifted(exp=-3600), "exp"),
     "no expiry": (without("exp"), "exp"),
     "expiry that is a text": (wrong(exp="32503680000"), "exp"),
-    "expiry that is a truth value": (wrong(exp=True), "good"),
+    "expiry that is a truth value": (wrong(exp=True), "not valid"),
     "issued in the future": (shifted(iat=900), "iat"),
     "no time of issue": (without("iat"), "iat"),
     "not valid yet": (shifted(nbf=900), "nbf"),

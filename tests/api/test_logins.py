@@ -70,6 +70,7 @@ async def test_logging_out_ends_the_login_everywhere(api: Api) -> None:
     kept = page.cookies[PLAIN_NAME]
     message(await page.post("/logout"), 403)  # another site's page has no CSRF token
     answer = await page.post("/logout", headers=await csrf(page))
+    assert answer.headers["Clear-Site-Data"] == '"cache", "storage"'
     assert answer.status_code == 204
     assert PLAIN_NAME not in page.cookies
     message(await api.nobody.get("/userinfo", headers={"Authorization": f"Bearer {kept}"}), 401)

@@ -74,14 +74,14 @@ async def test_leaving_connections_out_keeps_them_and_the_rest_is_replaced(api: 
         ({"score_threshold": -0.1}, 422, "score_threshold: "),
         ({"supported_entity_types": [{"name": "X", "entity_types": ["SHOE_SIZE"]}]}, 422, "'SHOE_SIZE' is not known"),
         ({"supported_entity_types": [{"name": "X", "entity_types": ["PERSON"]}]}, 422, "needs a language model"),
-        ({"supported_entity_types": [{"name": "x", "entity_types": []}]}, 422, "must have capital letters"),
-        ({"custom_entity_types": [{"name": "badge", "regex": "x"}]}, 422, "must have capital letters"),
+        ({"supported_entity_types": [{"name": "x", "entity_types": []}]}, 422, "must be 1 to 64 capital letters"),
+        ({"custom_entity_types": [{"name": "badge", "regex": "x"}]}, 422, "must be 1 to 64 capital letters"),
         ({"custom_entity_types": [{"name": "US_SSN", "regex": "x"}]}, 422, "is already in use by another type"),
         ({"custom_entity_types": [{"name": "A", "regex": "x"}, {"name": "A", "regex": "y"}]}, 422, "already in use"),
         ({"custom_entity_types": [{"name": "A", "regex": "("}]}, 422, "regex: does not compile"),
         ({"custom_entity_types": [{"name": "A"}]}, 422, "needs either regex or deny_list"),
         ({"custom_entity_types": [{"name": "A", "regex": "x", "deny_list": ["y"]}]}, 422, "needs either"),
-        ({"custom_entity_types": [{"name": "A", "deny_list": [" "]}]}, 422, "no empty words"),
+        ({"custom_entity_types": [{"name": "A", "deny_list": [" "]}]}, 422, "not contain empty words"),
         ({"custom_entity_types": [{"name": "A", "regex": "x", "score": 2.0}]}, 422, "score: must be from 0 to 1"),
         ({"custom_entity_types": [{"name": "A", "regex": "x" * 10_001}]}, 422, "longer than 10000"),
         ({"connection_ids": [str(uuid4())]}, 422, "there is no connection"),
@@ -167,3 +167,18 @@ async def test_list_is_filtered_by_connection(api: Api) -> None:
     for given in ("shop", shop["id"]):
         found = (await api.as_admin.get("/datamasking-rules", params={"connection": given})).json()
         assert ([one["name"] for one in found["data"]], found["total"]) == (["rule 1", "rule 2"], 2)
+
+
+async def test_information_types_have_scores_and_words(api: Api) -> None:
+    types = {row["name"]: row for row in (await api.as_auditor.get("/datamasking-rules/types")).json()}
+    assert types["EMAIL_ADDRESS"] == {
+        "name": "EMAIL_ADDRESS",
+        "scores": [0.95, 0.95],
+        "words": ["email", "e mail", "mail", "mailto"],
+        "by_default": True,
+    }
+    assert types["AGE"]["by_default"] is False
+    assert "PERSON" not in types  # no language model is installed
+    groups = [{"name": "ALL", "entity_types": list(types)}]
+    made = await api.as_admin.post("/datamasking-rules", json={"name": "all", "supported_entity_types": groups})
+    assert made.status_code == 201, made.text

@@ -63,3 +63,31 @@ async def test_an_export_streams_and_is_verified_by_the_key_of_before(
     assert (report.sessions_proven, report.segments_proven, report.checkpoints) == (2, 4, 2)
     bad = await api.as_auditor.get("/recordings/export?since=2030-01-02T00:00:00Z&until=2030-01-01T00:00:00Z")
     assert "until" in message(bad, 422)
+
+
+async def test_proof_of_a_session_is_answered_and_its_verification_audited(proving: tuple[Api, Records]) -> None:
+    api, records = proving
+    session = await records.recorded(2)
+    url = f"/sessions/{session}/proof"
+    pending = (await api.as_ann.get(url)).json()
+    assert (pending["state"], pending["checkpoint"], pending["is_sealed"]) == ("pending", None, False)
+    assert "no checkpoint covers this session yet" in message(await api.as_ann.post(url), 409)
+    await api.as_admin.post("/recordings/checkpoints")
+    answer = await api.as_ann.post(url)
+    assert answer.status_code == 200, answer.text
+    verified = answer.json()
+    assert (verified["state"], verified["is_sealed"], verified["is_complete"]) == ("verified", True, True)
+    assert [segment["number"] for segment in verified["segments"]] == [1, 2]
+    assert [len(segment["digest"]) for segment in verified["segments"]] == [64, 64]
+    assert verified["segment_count"] == 2
+    assert verified["verification"]["by"] == "ann@example.com"
+    assert [anchor["anchor"] for anchor in verified["checkpoint"]["anchors"]] == ["held"]
+    assert (await api.as_auditor.get(url)).json() == verified
+    message(await api.as_bob.get(url), 404)
+    message(await api.as_bob.post(url), 404)
+    entries = (await api.as_admin.get("/audit/logs")).json()["data"]
+    audited = [entry for entry in entries if entry["action"] == "verify"]
+    assert {entry["resource_type"] for entry in audited} == {"sessions"}
+    assert sorted(entry["http_status"] for entry in audited) == [200, 404, 409]
+    [done] = [entry for entry in audited if entry["http_status"] == 200]
+    assert done["after"] == {"id": str(session), "findings": 0, "segments": 2}

@@ -52,6 +52,28 @@ def test_json_of_a_recording_that_was_cut_is_whole_and_says_so() -> None:
     assert (one["tag"], one["truncated"]) == (None, True)
 
 
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+        ("+1+1", "'+1+1"),
+        ("-x", "'-x"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'\t=1"),
+        ("\r=1", "'\r=1"),
+        ("-1.5e3", "-1.5e3"),
+        ("+49", "+49"),
+        ("a=b", "a=b"),
+        ("", ""),
+    ],
+)
+def test_attack_safe_csv_has_no_formula_and_keeps_numbers(value: str, written: str) -> None:
+    results: list[Result] = [ResultColumns((value,)), Row((value,)), Finished("SELECT 1")]
+    safe = "".join(ResultWriter(results).csv(safe=True))
+    assert list(csv.reader(io.StringIO(safe, newline=""))) == [[written], [written]]
+    assert list(csv.reader(io.StringIO(as_csv(results), newline=""))) == [[value], [value]]
+
+
 @pytest.mark.parametrize("limit", [0, 1, 50, 500, 5_000])
 def test_the_limit_holds_and_json_stays_whole(limit: int) -> None:
     many: list[Result] = [ResultColumns(("n",)), *[Row(("ü" * 20,)) for _ in range(1000)], Finished("SELECT 1000")]

@@ -213,7 +213,7 @@ async def test_holds_are_set_listed_and_released_by_name(kept: tuple[Api, Keepin
     wanted = {"what": "session", "reason": "asked to"}
     assert "'case A', 'case B'" in message(await api.as_admin.post(f"/sessions/{held}/purge", json=wanted), 409)
     assert (await api.as_admin.delete(f"{path}/case A")).status_code == 204
-    assert "no hold" in message(await api.as_admin.delete(f"{path}/case A"), 404)
+    assert "no legal hold" in message(await api.as_admin.delete(f"{path}/case A"), 404)
     [entry, *_] = [one for one in (await api.as_admin.get("/audit/logs")).json()["data"] if one["outcome"] == "success"]
     assert (entry["resource"], entry["before"]["name"], entry["before"]["reason"]) == (
         str(held), "case A", "court order"
@@ -276,7 +276,7 @@ async def test_reports_that_would_lose_what_was_purged_are_not_rebuilt(kept: tup
         wanted = {"what": what, "reason": "asked to"}
         assert (await api.as_admin.post(f"/sessions/{key}/purge", json=wanted)).status_code == 202
         await keeping.round()
-    assert "would remove them from reports" in message(await api.as_admin.post("/reports/rebuild"), 409)
+    assert "would remove them from the reports" in message(await api.as_admin.post("/reports/rebuild"), 409)
 
 
 async def test_a_purged_recording_is_gone_and_its_session_says_so(tmp_path: Path, sqlite_database: Database) -> None:

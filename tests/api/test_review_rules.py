@@ -164,10 +164,10 @@ async def test_access_says_who_must_agree_first(api: Api) -> None:
     assert (connect["needed"], connect["access_max_duration"]) == (True, 600)
     assert (ran["needed"], ran["access_max_duration"]) == (True, None)
     assert ran["reason"] == (
-        "needs a review: 1 person of the group 'owners' must agree (the connection's reviewers), and "
-        "2 people of the groups 'leads' or 'sre' must agree, or force it as a member of 'boss' (rule 'both')"
+        "needs a review: 1 member of the group 'owners' must approve (the connection's reviewers), and "
+        "2 members of the groups 'leads' or 'sre' must approve, or force it as a member of 'boss' (rule 'both')"
     )
-    assert connect["reason"].endswith("(rule 'jit'); access is for 600 seconds at most")
+    assert connect["reason"].endswith("(rule 'jit'); access lasts at most 600 seconds")
     assert await reviews(api.as_auditor, "ann@example.com") == own
     other = await reviews(api.as_admin, "bob@example.com")
     assert [one["rule"] for one in other["connect"]["demands"]] == [None, "both"]  # he is in no group that it asks
@@ -187,8 +187,8 @@ async def test_access_says_that_reviews_are_switched_off(api: Api) -> None:
     assert (await api.as_admin.put("/feature-flags/reviews", json={"enabled": False})).status_code == 200
     found = (await reviews(api.as_ann))["exec"]
     assert found["needed"]
-    assert "a person of each of the groups 'owners' and 'sre' must agree" in found["reason"]
-    assert found["reason"].endswith("reviews are switched off in this organisation, so it is refused")
+    assert "one member of each of the groups 'owners' and 'sre' must approve" in found["reason"]
+    assert found["reason"].endswith("reviews are switched off in this organisation, so it is denied")
 
 
 async def test_whom_access_is_hidden_from_learns_nothing_of_its_reviewers(api: Api) -> None:
@@ -206,7 +206,10 @@ async def test_attack_a_group_that_must_agree_is_not_deleted(api: Api) -> None:
     for name in ("owners", "other"):
         assert (await api.as_admin.post("/users/groups", json={"name": name})).status_code == 201
     groups = {one["name"]: one["id"] for one in (await api.as_admin.get("/users/groups")).json()["data"]}
-    for name, says in (("leads", "'pairs' needs the group 'leads'"), ("owners", "connection 'shop' has the group")):
+    for name, says in (
+        ("leads", "'pairs' needs the group 'leads'"),
+        ("owners", "the group 'owners' reviews connection 'shop'"),
+    ):
         assert says in message(await api.as_admin.delete(f"/users/groups/{name}"), 409)
         answer = await api.as_admin.delete(f"/scim/v2/Groups/{groups[name]}")
         assert (answer.status_code, says in answer.json()["detail"]) == (409, True)

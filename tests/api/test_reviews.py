@@ -69,6 +69,7 @@ async def test_a_script_that_waits_is_a_202_with_its_review(guarded: Api) -> Non
         "exit_code": None,
         "error": None,
         "truncated": False,
+        "masked": None,
         "execution_time": 0,
         "has_review": True,
         "review": review,
@@ -117,6 +118,7 @@ async def test_a_script_that_waits_is_a_202_with_its_review(guarded: Api) -> Non
         "forced": False,
         "script": None,
         "input": None,
+        "allowed_decisions": ["reject"],
         "estimate": None,
     }
     again = await guarded.as_bob.get(f"/sessions/{answer['session_id']}/exec")
@@ -476,3 +478,20 @@ async def test_the_deadline_is_told_and_ends_the_session(guarded: Api) -> None:
     session = (await bob.get(f"/sessions/{answer['session_id']}")).json()
     assert (session["status"], session["review"]["status"]) == (SessionStatus.DONE, "EXPIRED")
     assert session["metadata"]["end_reason"] == "expired"
+
+
+async def test_attack_credentials_of_others_cannot_be_told_from_unknown_ones(guarded: Api) -> None:
+    path = "/connections/guarded/credentials"
+    theirs, own = [(await client.post(path)).json()["id"] for client in (guarded.as_ann, guarded.as_bob)]
+    body = {"connection": "guarded", "access_duration": 600}
+    for credential_id in (theirs, str(uuid4())):
+        refused = await guarded.as_bob.post("/reviews", json=body | {"credential_id": credential_id})
+        assert message(refused, 404) == f"connection 'guarded' has no credential {credential_id} of yours"
+    assert message(await guarded.as_bob.post("/reviews", json=body | {"credential_id": "' or 1=1"}), 400)
+    assert (await guarded.as_admin.get("/reviews")).json()["total"] == 0
+    for _ in range(2):
+        answer = await guarded.as_bob.post("/reviews", json=body | {"credential_id": own})
+        assert answer.json()["required"] is True
+    assert (await guarded.as_admin.get("/reviews")).json()["total"] == 1
+    await guarded.as_bob.post(f"/credentials/{own}/revoke")
+    assert "was revoked" in message(await guarded.as_bob.post("/reviews", json=body | {"credential_id": own}), 403)

@@ -20,7 +20,8 @@ from postern.api.route import Route
 
 pytestmark = pytest.mark.ci
 
-ROUTES = [route for route in routed_once().routes if isinstance(route, Route)]
+# Without the last one, the web application, which has every path that no other route has.
+ROUTES = [route for route in routed_once().routes if isinstance(route, Route) and route.path.startswith("/api")]
 
 
 def calls(dependant: Dependant) -> Iterator[Any]:

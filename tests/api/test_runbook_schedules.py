@@ -99,6 +99,20 @@ async def test_what_is_wrong_is_named_and_changes_nothing(api: Api, body: Any, s
     assert (await api.as_ann.get(SCHEDULES)).json()["data"] == [before]
 
 
+async def test_times_of_an_expression_are_told_before_it_is_saved(api: Api) -> None:
+    times = "/runbooks/schedule-times"
+    query = {"cron": "30 2 * * MON-FRI", "timezone": "Europe/Berlin", "count": "2"}
+    answer = (await api.as_bob.get(times, params=query)).json()
+    assert answer == {
+        "description": "At 02:30 on Monday through Friday",
+        "times": ["2026-01-05T01:30:00Z", "2026-01-06T01:30:00Z"],
+    }
+    assert len((await api.as_bob.get(times, params={"cron": "0 3 * * *"})).json()["times"]) == 5
+    assert "Bad minute" in message(await api.as_bob.get(times, params={"cron": "61 * * * *"}), 422)
+    assert "'Mars'" in message(await api.as_bob.get(times, params={**query, "timezone": "Mars"}), 422)
+    message(await api.nobody.get(times, params=query), 401)
+
+
 async def test_lists_are_of_ones_own_and_pages_by_name(api: Api) -> None:
     for name in ("bbb", "aaa", "ccc"):
         await make(api, name)
@@ -120,7 +134,7 @@ async def test_what_its_issue_says_is_checked_and_shown_by_name_alone(api: Api) 
     assert "needs Summary (summary)" in message(await api.as_ann.post(SCHEDULES, json=body), 422)
     wrong = {"summary": "planted", "other": "planted"}
     refused = message(await api.as_ann.post(SCHEDULES, json={**body, "tracker_fields": wrong}), 422)
-    assert ("does not ask for other" in refused, "planted" in refused) == (True, False)
+    assert ("has no prompts for other" in refused, "planted" in refused) == (True, False)
     made = await api.as_ann.post(SCHEDULES, json={**body, "tracker_fields": {"summary": "planted"}})
     assert (made.status_code, made.json()["tracker_field_names"]) == (201, ["summary"])
     changed = await api.as_ann.put(f"{SCHEDULES}/nightly", json={**made.json(), "cron": "1 1 * * *"})

@@ -91,6 +91,15 @@ async def test_a_list_is_as_the_specification_says(books: Api) -> None:
     assert plain == dict.fromkeys(("/ops/hello.runbook.sh", "/sql/one.runbook.sql"))
 
 
+async def test_list_can_be_searched_by_path(books: Api) -> None:
+    assert set(await listed(books.as_ann, "?search=HELLO.run")) == {"/ops/hello.runbook.sh"}
+    assert set(await listed(books.as_ann, "?search=runbook")) == {"/ops/hello.runbook.sh", "/sql/one.runbook.sql"}
+    assert set(await listed(books.as_ann, "?search=/sql")) == {"/sql/one.runbook.sql"}
+    assert await listed(books.as_ann, "?search=o%25e") == {}
+    await rule(books, "sql", "sql/", ["stock"], [])
+    assert await listed(books.as_ann, "?search=hello") == {}, "a search shows nothing that a list does not"
+
+
 async def test_without_a_repository_there_is_no_list(api: Api) -> None:
     answer = await api.as_ann.get("/runbooks")
     assert answer.status_code == 404

@@ -134,7 +134,7 @@ async def test_followers_are_bounded_and_leave_room(api: Api) -> None:
         for stream in streams:
             reading.append((await stream.__aenter__()).aiter_raw())
             await anext(reading[-1])
-        assert "follow the server's log already" in message(await client.get("/server-logs/stream"), 429)
+        assert "already follow the server's log" in message(await client.get("/server-logs/stream"), 429)
         for stream in streams:
             await stream.__aexit__(None, None, None)
         api.app.state.stream_life = 0.1

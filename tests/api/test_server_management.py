@@ -9,6 +9,8 @@ import httpx
 import pytest
 from tests.api.conftest import PASSWORD, Api, message
 
+from postern.domain.identity.auth_config import AuthConfig
+from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import Account, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.domain.server import NATIVE
@@ -189,7 +191,7 @@ async def test_two_protocols_on_one_port_are_a_conflict(api: Api, pair: tuple[st
     for host in ("127.0.0.1", "0.0.0.0", "[::1]"):
         taken = {moved: {"enabled": True, "listen_address": f"{host}:{port}"}}
         said = message(await api.as_admin.put("/serverconfig/misc", json=taken), 409)
-        assert f"port {port} is the one of" in said
+        assert f"port {port} is already used for" in said
     both = {
         moved: {"enabled": True, "listen_address": "127.0.0.1:7000"},
         there: {"enabled": False, "listen_address": "[::1]:7000"},
@@ -227,7 +229,30 @@ async def test_login_settings_over_http(api: Api) -> None:
     message(await api.as_ann.get("/serverconfig/auth"), 403)
     assert (await api.nobody.get("/publicserverinfo")).json()["idp_provider_name"] == "Ours"
     unknown = await api.nobody.get("/publicserverinfo?organization=nobody")
-    assert unknown.json() == {"auth_method": "local", "setup_required": False, "idp_provider_name": ""}
+    assert unknown.json() == {
+        "auth_method": "local",
+        "setup_required": False,
+        "idp_provider_name": "",
+        "methods": [{"kind": "local", "name": "Password", "url": "/api/localauth/login"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "method"),
+    [
+        (AuthConfig(LoginMethod.OIDC, provider_name="Ours"), {"kind": "oidc", "name": "Ours", "url": "/api/login"}),
+        (AuthConfig(LoginMethod.OIDC), {"kind": "oidc", "name": "Single sign-on", "url": "/api/login"}),
+        (AuthConfig(LoginMethod.SAML), {"kind": "saml", "name": "SAML", "url": "/api/saml/login"}),
+    ],
+)
+async def test_public_information_lists_the_ways_to_log_in(
+    api: Api, config: AuthConfig, method: dict[str, str]
+) -> None:
+    await api.services.auth_configs.put(api.world.org_id, config)
+    shown = (await api.nobody.get("/publicserverinfo")).json()
+    assert (shown["methods"], shown["auth_method"]) == ([method], method["kind"])
+    path = method["url"].removeprefix("/api")
+    assert (await api.nobody.get(path)).status_code != 404, "a login begins there"
 
 
 async def test_readiness_over_http(api: Api) -> None:
@@ -241,4 +266,4 @@ async def test_readiness_over_http(api: Api) -> None:
 async def test_attack_053_nothing_that_a_stranger_could_use(api: Api, path: str) -> None:
     """Neither versions nor addresses, names, or counts."""
     shown = (await api.nobody.get(path)).json()
-    assert set(shown) <= {"liveness", "readiness", "auth_method", "setup_required", "idp_provider_name"}
+    assert set(shown) <= {"liveness", "readiness", "auth_method", "setup_required", "idp_provider_name", "methods"}

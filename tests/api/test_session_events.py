@@ -242,6 +242,7 @@ async def test_the_timeline(real: Api, session: Session) -> None:
         "error_code": "",
         "refusal": None,
         "note": "",
+        "masked": [],
         "output": OUTPUT.decode(),
         "errors": "",
     }

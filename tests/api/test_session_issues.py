@@ -44,7 +44,7 @@ async def test_all_that_is_missing_is_listed_and_nothing_runs(api: Api, opens: N
     told = message(await api.as_ann.post("/sessions", json=SCRIPT), 422)
     assert "needs Summary (summary), Why (customfield_1)" in told
     told = message(await api.as_ann.post("/sessions", json={**SCRIPT, "tracker_fields": {**GIVEN, "other": "x"}}), 422)
-    assert "does not ask for other" in told
+    assert "has no prompts for other" in told
     assert (await api.as_ann.post("/sessions", json={**SCRIPT, "tracker_fields": {"summary": 1}})).status_code == 400
     assert (await api.as_admin.get("/sessions")).json()["data"] == []
     assert (await api.as_admin.get(f"{PATH}/issues")).json()["data"] == []
@@ -98,4 +98,6 @@ async def test_what_was_given_up_is_tried_again(api: Api, opens: None) -> None:
     await store.mark_failed(key, "no such project", None, api.world.clock())
     assert (await api.as_admin.post(f"{PATH}/issues/retry")).json() == {"waiting": 1}
     assert (await api.as_admin.post(f"{PATH}/issues/retry")).json() == {"waiting": 0}
-    assert "there is no issue of session" in message(await api.as_admin.post(f"{PATH}/issues/{uuid4()}/retry"), 404)
+    assert "has no issue, or its issue was not given up" in message(
+        await api.as_admin.post(f"{PATH}/issues/{uuid4()}/retry"), 404
+    )

@@ -17,7 +17,9 @@ from tests.api.conftest import Api, message
 from tests.support.promises import until
 from tests.support.spooled import append, ended, recorded_session
 
+from postern.api import event_streams
 from postern.api.routes.sessions import session_stream_routes
+from postern.api.sessions import following
 from postern.domain.features import Feature
 from postern.domain.sessions.session import EndReason, Session
 from postern.interception.events import ClientOutput, Event, Operation
@@ -31,9 +33,9 @@ START: list[tuple[int, Event]] = [(1_000, Operation(1, "one")), (2_000, Operatio
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_stream_routes, "_LOOK_EVERY", 0.02)
-    monkeypatch.setattr(session_stream_routes, "_ASK_EVERY", 0.2)
-    monkeypatch.setattr(session_stream_routes, "_SETTLED", 0.1)
+    monkeypatch.setattr(following, "LOOK_EVERY", 0.02)
+    monkeypatch.setattr(following, "ASK_EVERY", 0.2)
+    monkeypatch.setattr(following, "SETTLED", 0.1)
 
 
 @asynccontextmanager
@@ -157,7 +159,7 @@ async def test_watchers_are_bounded_and_leave_room(real: Api, running: Session) 
         for stream in streams:
             reading.append((await stream.__aenter__()).aiter_raw())
             await anext(reading[-1])
-        assert "you watch sessions 4 times already" in message(await client.get(url), 429)
+        assert "you already watch sessions in 4 requests" in message(await client.get(url), 429)
         for stream in streams:
             await stream.__aexit__(None, None, None)
         real.app.state.stream_life = 0.1
@@ -188,7 +190,7 @@ async def test_a_slow_watcher_is_cut_and_the_session_is_not(
 async def test_one_who_takes_nothing_is_left(
     real: Api, running: Session, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session_stream_routes, "_SEND_WITHIN", 0.3)
+    monkeypatch.setattr(event_streams, "_SEND_WITHIN", 0.3)
     for at in range(3_000, 3_400):
         append(spool(home, running), (at, Operation(at, "x" * 100_000)))
     async with served(real, real.as_ann) as client:

@@ -17,7 +17,7 @@ from tests.support.sessions import add_session, catch_up
 from tests.support.world import START
 
 from postern.domain.issue import Issue, in_session
-from postern.domain.sessions.results import Finished, ResultColumns, Row
+from postern.domain.sessions.results import Finished, Problem, ResultColumns, Row
 from postern.domain.sessions.session import EndReason, Session, Verb
 from postern.store.database import Database
 from postern.store.ports.common_ports import Topic
@@ -203,6 +203,38 @@ async def test_lists(api: Api) -> None:
         assert message(await api.as_admin.get(f"/sessions?{query}"), 422).startswith(query.partition("=")[0])
 
 
+async def test_list_has_the_beginnings_of_scripts_on_request(api: Api) -> None:
+    ann, bob = api.users["ann"], api.users["bob"]
+    own = await add_session(api.world, ann, verb=Verb.EXEC, script="select 1")
+    other = await add_session(api.world, bob, verb=Verb.EXEC, script="x" * 501)
+    plain = (await api.as_ann.get("/sessions")).json()["data"]
+    assert [one["script"] for one in plain] == [None]
+    shown = (await api.as_ann.get("/sessions?expand=script")).json()["data"]
+    assert [(one["id"], one["script"]) for one in shown] == [(str(own.id), {"data": "select 1", "is_cut": False})]
+    seen = {one["id"]: one["script"] for one in (await api.as_auditor.get("/sessions?expand=script")).json()["data"]}
+    assert seen[str(other.id)] == {"data": "x" * 500, "is_cut": True}
+    message(await api.as_ann.get("/sessions?expand=events"), 422)
+
+
+async def test_facets_count_what_the_caller_can_see(api: Api) -> None:
+    await add_session(api.world, api.users["ann"], verb=Verb.EXEC)
+    await add_session(api.world, api.users["bob"], connection="stock")
+    own = (await api.as_ann.get("/sessions/facets?fields=connection,verb")).json()
+    assert own == {
+        "facets": {
+            "connection": {"values": [{"value": "shop", "count": 1}], "is_cut": False},
+            "verb": {"values": [{"value": "exec", "count": 1}], "is_cut": False},
+        },
+        "is_capped": False,
+    }
+    seen = (await api.as_auditor.get("/sessions/facets?verb=connect")).json()["facets"]
+    assert [one["value"] for one in seen["connection"]["values"]] == ["stock"]
+    assert list(seen) == ["connection", "user", "type", "subtype", "verb", "status", "end_reason"]
+    message(await api.as_ann.get("/sessions/facets?fields=script"), 422)
+    assert "search" in message(await api.as_ann.get("/sessions/facets?search=drop"), 422)
+    message(await api.as_ann.get("/sessions/facets?held=true"), 403)
+
+
 async def test_killing(api: Api) -> None:
     await api.make_connection()
     session = await open_session(api)
@@ -252,6 +284,7 @@ async def test_running_a_script(api: Api, exit_code: int | None, reason: EndReas
         "exit_code": exit_code,
         "error": None,
         "truncated": False,
+        "masked": [],
         "execution_time": 250,
         "has_review": False,
         "review": None,
@@ -260,6 +293,64 @@ async def test_running_a_script(api: Api, exit_code: int | None, reason: EndReas
     assert (shown["verb"], shown["script"], shown["script_size"]) == ("exec", {"data": "select 1"}, 8)
     assert (shown["labels"], shown["metadata"]["ticket"]) == ({"a": "b"}, "7")
     assert (await api.as_ann.get("/sessions")).json()["data"][0]["script"] is None
+
+
+async def test_running_a_script_with_parameters(api: Api) -> None:
+    await api.make_connection()
+    claimed = []
+    tasks = []
+
+    async def work(session_id: UUID) -> None:
+        claimed.append(await api.services.sessions.claim(session_id, "w1"))
+        api.world.recordings.stored[session_id] = [(0.1, "i", b"script")]
+        api.world.recordings.answered[session_id] = [Problem("ERROR", "no such table", "42P01", position=8)]
+        await api.services.sessions.close(session_id, reason=EndReason.FAILED, exit_code=1, metrics={}, event_size=1)
+
+    def hear(payload: Mapping[str, str]) -> None:
+        tasks.append(asyncio.create_task(work(UUID(payload["session_id"]))))
+
+    api.world.signals.subscribe(Topic.SESSION_RUN, hear)
+    parameters: dict[str, Any] = {"a": "x", "b": 7, "c": 0.5, "d": None, "e": False}
+    results = []
+    for script in ("select :a, :b, :c, :d, :e;", "select :a, :b; select :c, :d, :e"):
+        body = {"connection": "shop", "script": script, "parameters": parameters}
+        answer = await api.as_ann.post("/sessions", json=body)
+        assert answer.status_code == 200
+        results.append(answer.json())
+    for claim in claimed:
+        assert claim is not None
+        assert claim[2].parameters == parameters
+    assert results[0]["error"]["position"] == 8
+    assert results[1]["error"]["position"] is None  # the statement to which it belongs is not known
+    shown = (await api.as_ann.get(f"/sessions/{results[0]['session_id']}")).json()
+    assert shown["script"] == {"data": "select :a, :b, :c, :d, :e;"}
+    assert shown["labels"] == {"scriptParameters": '["a", "b", "c", "d", "e"]'}
+    entry = (await api.as_admin.get("/audit/logs?resource_type=sessions")).json()["data"][0]
+    assert entry["body"]["parameters"] == "[REDACTED]"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [
+        ({}, None),
+        ({"a": 1, "b": 2}, "does not use 'b'"),
+        ({"b": 1}, "uses :a without a value"),
+        ({"a": [1]}, "parameters"),
+        ({"a": {"b": 1}}, "parameters"),
+        ({"a b": 1}, "is not a name"),
+        ([], "parameters"),
+    ],
+)
+async def test_parameters_that_do_not_fit_are_clear_errors(api: Api, parameters: Any, reason: str | None) -> None:
+    await api.make_connection()
+    body = {"connection": "shop", "script": "select :a", "parameters": parameters}
+    if reason is None:  # without parameters, colons have no meaning
+        run_scripts(api, exit_code=0, reason=EndReason.COMPLETED, output=b"")
+        assert (await api.as_ann.post("/sessions", json=body)).status_code == 200
+        return
+    unreadable = reason == "parameters"
+    assert reason in message(await api.as_ann.post("/sessions", json=body), 400 if unreadable else 422)
+    assert (await api.as_admin.get("/sessions")).json()["total"] == 0
 
 
 async def test_much_output_is_cut_and_says_so(api: Api) -> None:
@@ -334,7 +425,7 @@ async def test_much_of_one_stream_does_not_hide_the_other(api: Api, much: str, k
 @pytest.mark.parametrize(
     ("form", "output"),
     [
-        ("json", '[{"columns": ["id"], "rows": [["1"]], "tag": "SELECT 1", "notices": [], "error": null, '),
+        ("json", '[{"columns": ["id"], "fields": [{"name": "id", "type": null, "masked": null}], "rows": [["1"]], '),
         ("csv", "id\r\n1\r\n"),
     ],
 )

@@ -112,7 +112,9 @@ async def test_what_ssh_clients_may_ask_for_is_switched_like_the_rest(api: Api) 
     before = len(api.world.signals.of(Topic.POLICY_CHANGED))
     patched = await api.as_admin.patch("/connections/web-1", json={"access_forward_agent": "enabled"})
     assert [patched.json()[name] for name in names] == ["enabled", "disabled", "enabled", "disabled"]
-    assert api.world.signals.of(Topic.POLICY_CHANGED)[before:] == [{"connection_id": made["id"]}]
+    assert api.world.signals.of(Topic.POLICY_CHANGED)[before:] == [
+        {"connection_id": made["id"], "org_id": str(api.world.org_id)}
+    ]
     put = await api.as_admin.put("/connections/web-1", json=api.connection_body("web-1", **SSH))
     assert [put.json()[name] for name in names] == ["disabled", "disabled", "disabled", "enabled"]
     refused = await api.as_admin.patch("/connections/web-1", json={"access_forward_agent": "on"})

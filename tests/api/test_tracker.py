@@ -128,7 +128,7 @@ async def test_attack_a_token_that_was_changed_meanwhile_does_not_come_back(
         (
             {"url": "https://169.254.169.254"},
             422,
-            "url: '169.254.169.254' is a link-local or metadata address, where no tracker is",
+            "url: '169.254.169.254' is a link-local or metadata address, which is not allowed for the tracker",
         ),
         ({"url": "https://ann:pw@acme.example.com"}, 422, "url: must have neither"),
         ({"url": "https://refused.example.com"}, 422, "url: refused.example.com is never asked"),
@@ -158,7 +158,10 @@ async def test_a_test_says_whom_the_tracker_knows_or_what_it_has_against_us(api:
 
 async def test_without_a_client_nothing_is_asked(api: Api) -> None:
     await api.as_admin.post(PATH, json=BODY)
-    assert message(await api.as_admin.post(f"{PATH}/test", json={}), 422) == "this server has no client for trackers"
+    assert (
+        message(await api.as_admin.post(f"{PATH}/test", json={}), 422)
+        == "this process cannot use trackers; ask the operator of the gateway"
+    )
 
 
 async def test_assets_are_shown_to_who_is_asked_for_them(api: Api, tracker: AskedTracker) -> None:
@@ -168,7 +171,7 @@ async def test_assets_are_shown_to_who_is_asked_for_them(api: Api, tracker: Aske
     found = (await api.as_auditor.get(f"{path}&query=db&limit=1&offset=1")).json()
     assert found == {"data": [{"id": "db2", "name": "db2"}], "total": 2, "has_next_page": False}
     assert tracker.asked == ["objects Server db 1 1"]
-    refused = "no connection that you see asks for an object of type 'Server'"
+    refused = "no connection that you can see asks for an object of type 'Server'"
     assert message(await api.as_bob.get(path), 403) == refused
     asset = {"tracker_field": "asset", "tracker_object_type": "Server"}
     template = {"name": "changes", "project_key": "OPS", "request_type_id": "10"}

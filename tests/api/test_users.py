@@ -185,6 +185,8 @@ async def test_credentials(api: Api) -> None:
     made = await api.as_ann.post("/connections/shop/credentials", json={"access_duration_seconds": 60})
     assert made.status_code == 201
     issued = made.json()
+    assert {"psql", "uri", "jdbc"} <= {line["name"] for line in issued.pop("lines")}
+    assert issued.pop("gateway_identity")["ca_certificate"].startswith("-----BEGIN CERTIFICATE-----")
     assert issued == {
         "id": issued["id"],
         "connection_name": "shop",

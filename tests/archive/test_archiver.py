@@ -1,4 +1,4 @@
-"""Segments on their way into the blob store: in order, once, and never lost."""
+"""The archiver moves each segment to the blob store in order, exactly once, and loses none."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def recorded(found: list[Any]) -> list[Any]:
     return [event for event in found if type(event).__name__ != "End"]
 
 
-async def test_a_session_is_stored_whole_and_its_files_go(
+async def test_session_is_stored_completely_and_its_sealed_files_are_deleted(
     world: World, home: Path, blobs: BrokenBlobs, made: Made
 ) -> None:
     made.seal_all(3)
@@ -104,7 +104,7 @@ async def test_a_session_is_stored_whole_and_its_files_go(
     assert recorded(await read(made, blobs)) == wanted(1, 2, 3)
 
 
-async def test_texts_that_cannot_be_indexed_or_take_too_long_stay_on_no_disk(
+async def test_segment_whose_text_index_fails_or_times_out_is_stored_anyway(
     world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "INDEX_DEADLINE", 0.05)
@@ -119,10 +119,10 @@ async def test_texts_that_cannot_be_indexed_or_take_too_long_stay_on_no_disk(
     assert (done.stored, done.set_aside, done.trouble) == (3, 0, "")
 
 
-async def test_others_that_keep_all_common_threads_hold_up_nothing(
+async def test_archiver_stores_segments_while_the_default_thread_pool_is_busy(
     world: World, home: Path, blobs: BrokenBlobs, made: Made
 ) -> None:
-    """As a resolver does that does not answer, or a blob store that a text is read from."""
+    """A resolver or a blob store that does not respond can occupy all threads of the pool."""
     made.seal_all(3)
     loop, let_go = asyncio.get_running_loop(), threading.Event()
     few = ThreadPoolExecutor(1)
@@ -161,7 +161,7 @@ def _once(monkeypatch: pytest.MonkeyPatch, target: Any, name: str, *, after: boo
 
 @pytest.mark.parametrize("where", ["index", "put", "row", "delete"])
 @pytest.mark.parametrize("after", [False, True])
-async def test_killed_at_any_step_nothing_is_lost_and_nothing_is_twice(
+async def test_archiver_killed_at_any_step_stores_every_segment_exactly_once(
     world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch, where: str, after: bool
 ) -> None:
     made.seal_all(3)
@@ -207,10 +207,10 @@ async def test_killed_at_any_step_nothing_is_lost_and_nothing_is_twice(
     assert recorded(await read(made, blobs)) == wanted(1, 2, 3)
 
 
-async def test_two_archivers_at_once_store_everything_once(
+async def test_concurrent_archivers_store_every_segment_once(
     world: World, home: Path, blobs: BrokenBlobs, made: Made
 ) -> None:
-    """As for a moment after a supervisor was killed; they share the folder and the store."""
+    """Several share the folder and the store for a moment after their supervisor was killed."""
     made.seal_all(6)
     others = [archiver_of(world, home, blobs) for _ in range(3)]
     await asyncio.gather(*(one.round() for one in others))
@@ -222,7 +222,9 @@ async def test_two_archivers_at_once_store_everything_once(
     assert recorded(await read(made, blobs)) == wanted(1, 2, 3, 4, 5, 6)
 
 
-async def test_several_machines_each_take_their_own(world: World, tmp_path: Path, blobs: BrokenBlobs) -> None:
+async def test_archivers_of_two_machines_store_only_their_own_segments(
+    world: World, tmp_path: Path, blobs: BrokenBlobs
+) -> None:
     homes = [tmp_path / f"m{number}" for number in (1, 2)]
     found = [await new_session(world, home) for home in homes for _ in range(3)]
     for one in found:
@@ -234,7 +236,7 @@ async def test_several_machines_each_take_their_own(world: World, tmp_path: Path
         assert recorded(await read(one, blobs)) == wanted(1, 2)
 
 
-async def test_a_segment_waits_for_the_one_before_it_and_not_for_ever(
+async def test_segment_waits_a_limited_time_for_the_segment_before_it(
     world: World, home: Path, blobs: BrokenBlobs, made: Made
 ) -> None:
     made.seal(1)
@@ -255,11 +257,11 @@ async def test_a_segment_waits_for_the_one_before_it_and_not_for_ever(
     made.seal(2)  # found again after all
     await one.round()
     second = (await made.rows())[1]
-    assert second.damage == "later segments were stored before this one: their chain leaves it out"
+    assert second.damage == "later segments were stored before this one: their hash chain does not include it"
     assert recorded(await read(made, blobs)) == wanted(1, 2, 3)
 
 
-async def test_one_that_comes_in_time_is_not_called_missing(
+async def test_segment_that_arrives_in_time_is_not_reported_as_missing(
     world: World, home: Path, blobs: BrokenBlobs, made: Made
 ) -> None:
     made.seal(2, last=True)
@@ -272,7 +274,7 @@ async def test_one_that_comes_in_time_is_not_called_missing(
     assert not any(row.damage for row in rows)
 
 
-async def test_other_content_under_the_same_number_is_kept_and_said(
+async def test_different_content_for_a_stored_segment_is_set_aside_and_logged_once(
     world: World, home: Path, blobs: BrokenBlobs, made: Made, caplog: pytest.LogCaptureFixture
 ) -> None:
     made.seal(1, last=True)
@@ -290,7 +292,7 @@ async def test_other_content_under_the_same_number_is_kept_and_said(
     assert b"drop table" not in decrypt(blobs, before)
 
 
-async def test_other_content_in_its_place_in_the_blob_store_is_not_overwritten(
+async def test_different_content_in_the_blob_store_is_not_overwritten(
     world: World, home: Path, blobs: BrokenBlobs, made: Made, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = made.seal(1, [(0, Operation(1, "something else"))], last=True)
@@ -308,7 +310,7 @@ async def test_other_content_in_its_place_in_the_blob_store_is_not_overwritten(
     assert await made.rows() == []
 
 
-async def test_a_damaged_segment_is_stored_as_it_is_and_says_so(
+async def test_damaged_segment_is_stored_unchanged_and_marked_as_damaged(
     world: World, home: Path, blobs: BrokenBlobs, made: Made
 ) -> None:
     made.seal_all(3)
@@ -333,7 +335,7 @@ async def test_a_damaged_segment_is_stored_as_it_is_and_says_so(
     [b"", b"no recording at all", b"\x28\xb5\x2f\xfd", bytes(range(1, 101))],
     ids=["nothing", "text", "a frame cut", "bytes"],
 )
-async def test_a_file_that_nobody_can_read_is_kept_too(
+async def test_unreadable_segment_file_is_stored_and_marked_as_damaged(
     world: World, home: Path, blobs: BrokenBlobs, made: Made, content: bytes
 ) -> None:
     made.seal(1, last=True)
@@ -344,7 +346,7 @@ async def test_a_file_that_nobody_can_read_is_kept_too(
     assert decrypt(blobs, row) == content
 
 
-async def test_a_segment_in_the_name_of_another_session_is_not_taken_for_it(
+async def test_segment_under_another_sessions_file_name_is_marked_as_damaged(
     world: World, home: Path, blobs: BrokenBlobs, made: Made
 ) -> None:
     other = await new_session(world, home)
@@ -357,7 +359,7 @@ async def test_a_segment_in_the_name_of_another_session_is_not_taken_for_it(
     assert gap.reason == "another segment is stored in its place"
 
 
-async def test_a_session_that_the_store_does_not_know_hinders_nobody(
+async def test_segment_of_an_unknown_session_does_not_block_other_sessions(
     world: World, home: Path, blobs: BrokenBlobs, made: Made, caplog: pytest.LogCaptureFixture
 ) -> None:
     stranger = replace(made, session=replace(made.session, id=uuid4()))
@@ -370,7 +372,9 @@ async def test_a_session_that_the_store_does_not_know_hinders_nobody(
     assert blobs.puts == [(await made.rows())[0].place], "nothing is stored that has no owner"
 
 
-async def test_what_is_no_segment_is_left_alone(world: World, home: Path, blobs: BrokenBlobs, made: Made) -> None:
+async def test_file_that_is_not_a_segment_is_not_touched(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made
+) -> None:
     made.seal(1, last=True)
     folder = made.path(1).parent
     for name in ("x.rec.zst", f"{made.id}.1.rec.zst", f"{made.id}.000002.rec.zst.partial", "../../../evil.rec.zst"):
@@ -379,7 +383,7 @@ async def test_what_is_no_segment_is_left_alone(world: World, home: Path, blobs:
     assert len(list(folder.iterdir())) == 4
 
 
-async def test_a_blob_store_that_is_down_is_waited_for_with_one_line(
+async def test_archiver_retries_with_growing_delays_and_logs_a_blob_store_outage_once(
     world: World, home: Path, blobs: BrokenBlobs, made: Made, caplog: pytest.LogCaptureFixture
 ) -> None:
     made.seal_all(2)
@@ -410,7 +414,7 @@ async def test_a_blob_store_that_is_down_is_waited_for_with_one_line(
     assert chain_holds(await made.rows())
 
 
-async def test_a_store_that_is_down_is_waited_for_too(
+async def test_segment_is_stored_once_an_unavailable_store_recovers(
     world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made.seal(1, last=True)
@@ -427,7 +431,7 @@ async def test_a_store_that_is_down_is_waited_for_too(
     assert recorded(await read(made, blobs)) == wanted(1)
 
 
-async def test_it_stops_at_once_while_the_blob_store_hangs(
+async def test_archiver_stops_at_once_while_the_blob_store_hangs(
     world: World, home: Path, blobs: BrokenBlobs, made: Made
 ) -> None:
     made.seal(1, last=True)
@@ -442,7 +446,7 @@ async def test_it_stops_at_once_while_the_blob_store_hangs(
     assert recorded(await read(made, blobs)) == wanted(1)
 
 
-async def test_a_blob_store_that_hangs_has_a_deadline(
+async def test_upload_to_a_hanging_blob_store_times_out(
     world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made.seal(1, last=True)
@@ -455,7 +459,7 @@ async def test_a_blob_store_that_hangs_has_a_deadline(
     assert (await archiver_of(world, home, blobs).round()).stored == 1
 
 
-async def test_many_files_that_cannot_be_stored_hinder_no_other(
+async def test_files_that_cannot_be_stored_do_not_block_other_files(
     world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST", 3)
@@ -468,7 +472,7 @@ async def test_many_files_that_cannot_be_stored_hinder_no_other(
     assert len(await made.rows()) == 1
 
 
-async def test_a_session_deleted_meanwhile_is_no_reason_to_stop(
+async def test_session_deleted_during_a_round_does_not_stop_the_round(
     world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = await new_session(world, home)
@@ -489,8 +493,8 @@ async def test_a_session_deleted_meanwhile_is_no_reason_to_stop(
     assert len(await other.rows()) == 1
 
 
-def test_memory_does_not_grow_with_output(tmp_path: Path, made_alone: Path) -> None:
-    """A segment of 64 MiB of output is surveyed in a few."""
+def test_memory_of_segment_indexing_does_not_grow_with_output(tmp_path: Path, made_alone: Path) -> None:
+    """Indexing a segment with 64 MiB of output takes a few MiB."""
     import tracemalloc
 
     session = UUID(made_alone.name.partition(".")[0])
@@ -523,10 +527,8 @@ def made_alone(tmp_path: Path) -> Path:
     return path
 
 
-async def test_what_was_purged_is_not_stored_once_more(
-    world: World, home: Path, blobs: BrokenBlobs, made: Made
-) -> None:
-    """Its file may have been on another machine when the recording was purged, or the whole session."""
+async def test_purged_segment_is_not_stored_again(world: World, home: Path, blobs: BrokenBlobs, made: Made) -> None:
+    """The file can have been on another machine when the recording or the whole session was purged."""
     unknown = await new_session(world, home)
     whole = await new_session(world, home)
     for one in (made, unknown, whole):
@@ -545,10 +547,10 @@ async def test_what_was_purged_is_not_stored_once_more(
     assert blobs.puts == []
 
 
-def test_statements_of_a_segment_are_kept_up_to_what_the_search_takes(
+def test_indexed_statements_of_a_segment_are_limited_to_one_more_than_the_search_uses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And one more, by which the search knows that there were others. All bytes are hashed all the same."""
+    """The additional one tells the search that there were more. All bytes are still hashed."""
     key = uuid4()
     source = segment_bytes(key, 1, is_last=True, texts=[f"select {number:04}" for number in range(1000)])
     whole = survey(io.BytesIO(source), key, 1)

@@ -1,4 +1,4 @@
-"""Recordings in a folder: whole, once, or not at all."""
+"""The folder blob store stores a recording completely, once, or not at all."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ async def check(blobs: FolderBlobs, file: Path, folder: Path, content: bytes) ->
     assert [path.name for path in kept.parent.iterdir()] == [kept.name]
 
 
-async def test_what_is_put_is_read(tmp_path: Path, file: Path) -> None:
+async def test_stored_blob_is_read_back(tmp_path: Path, file: Path) -> None:
     folder = tmp_path / "kept"
     await check(FolderBlobs(folder), file, folder, file.read_bytes())  # noqa: ASYNC240
 
 
-async def test_on_a_file_system_without_links_it_is_renamed(
+async def test_blob_is_stored_on_a_file_system_without_hard_links(
     tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def none(*_given: object, **_more: object) -> None:
@@ -72,7 +72,7 @@ async def test_on_a_file_system_without_links_it_is_renamed(
     await check(FolderBlobs(folder), file, folder, file.read_bytes())  # noqa: ASYNC240
 
 
-async def test_a_full_folder_is_unavailable_and_keeps_no_half(small: Path, file: Path) -> None:
+async def test_full_folder_is_unavailable_and_keeps_no_partial_blob(small: Path, file: Path) -> None:
     blobs = FolderBlobs(small / "kept")
     assert await blobs.put("a/first", pieces(file))
     with pytest.raises(Unavailable, match="No space left"):
@@ -82,7 +82,7 @@ async def test_a_full_folder_is_unavailable_and_keeps_no_half(small: Path, file:
     assert await blobs.put("a/second", pieces(file))
 
 
-async def test_a_folder_that_may_only_be_read_is_unavailable(small: Path, file: Path) -> None:
+async def test_write_to_a_read_only_folder_is_unavailable_and_reads_still_work(small: Path, file: Path) -> None:
     blobs = FolderBlobs(small / "kept")
     assert await blobs.put("a/first", pieces(file))
     await asyncio.to_thread(subprocess.run, ["mount", "-o", "remount,ro", str(small)], check=True)
@@ -91,7 +91,7 @@ async def test_a_folder_that_may_only_be_read_is_unavailable(small: Path, file: 
     assert blobs.read("a/first", 0, 1) == file.read_bytes()[:1]  # noqa: ASYNC240
 
 
-async def test_what_is_not_there(tmp_path: Path) -> None:
+async def test_missing_blob_is_not_found(tmp_path: Path) -> None:
     blobs = FolderBlobs(tmp_path / "kept")
     with pytest.raises(NotFound):
         blobs.size("nothing")
@@ -101,8 +101,8 @@ async def test_what_is_not_there(tmp_path: Path) -> None:
         await blobs.put("nothing", pieces(tmp_path / "nothing"))
 
 
-async def test_half_a_copy_of_a_killed_archiver_goes_away(small: Path, file: Path) -> None:
-    """Whether or not it had come as far as the name; that of a living one stays."""
+async def test_partial_copy_of_a_killed_archiver_is_deleted(small: Path, file: Path) -> None:
+    """The copy of a running archiver stays, because it is locked."""
     blobs, folder = FolderBlobs(small / "kept"), small / "kept" / "a"
     folder.mkdir(parents=True)
     dead, living = folder / ".first.0001", folder / ".first.0002"
@@ -116,10 +116,10 @@ async def test_half_a_copy_of_a_killed_archiver_goes_away(small: Path, file: Pat
     assert [path.name for path in await asyncio.to_thread(lambda: list(folder.iterdir()))] == ["first"]
 
 
-async def test_a_file_system_without_locks_takes_all_the_same(
+async def test_blob_is_stored_on_a_file_system_without_locks(
     tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half a copy stays there, as nobody can tell whose it is."""
+    """A partial copy stays there, because its owner is unknown."""
 
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, "no locks available")
@@ -133,8 +133,8 @@ async def test_a_file_system_without_locks_takes_all_the_same(
     assert {path.name for path in await asyncio.to_thread(lambda: list(folder.iterdir()))} == {"first", half.name}
 
 
-async def test_attack_a_key_that_leads_out_of_the_folder_is_not_found(tmp_path: Path, file: Path) -> None:
-    """Keys come from the store: who can write there must not reach other files by them."""
+async def test_attack_key_that_points_outside_the_folder_is_not_found(tmp_path: Path, file: Path) -> None:
+    """Keys come from the store: an attacker who can write to it must not reach other files."""
     blobs = FolderBlobs(tmp_path / "kept")
     for key in (f"../{file.name}", str(file), f"a/../../{file.name}"):
         with pytest.raises(NotFound):
@@ -146,14 +146,14 @@ async def test_attack_a_key_that_leads_out_of_the_folder_is_not_found(tmp_path: 
 
 
 @pytest.mark.parametrize("key", ["", ".", "a", "a/first/more"])
-async def test_key_of_a_folder_or_below_a_file_is_not_found(tmp_path: Path, file: Path, key: str) -> None:
+async def test_key_of_a_folder_or_of_a_path_below_a_file_is_not_found(tmp_path: Path, file: Path, key: str) -> None:
     blobs = FolderBlobs(tmp_path / "kept")
     await blobs.put("a/first", pieces(file))
     with pytest.raises(NotFound):
         blobs.read(key, 0, 10)
 
 
-async def test_what_cannot_be_read_to_its_end_leaves_nothing(tmp_path: Path) -> None:
+async def test_content_that_fails_while_read_leaves_no_blob(tmp_path: Path) -> None:
     def content() -> Iterator[bytes]:
         yield b"half"
         raise Malformed("no more")
@@ -164,7 +164,7 @@ async def test_what_cannot_be_read_to_its_end_leaves_nothing(tmp_path: Path) -> 
     assert not list((tmp_path / "kept" / "a").iterdir())
 
 
-async def test_what_is_deleted_is_gone_with_its_folder_and_may_be_deleted_again(tmp_path: Path, file: Path) -> None:
+async def test_delete_removes_the_blob_and_its_empty_folder_and_can_be_repeated(tmp_path: Path, file: Path) -> None:
     folder = tmp_path / "kept"
     blobs = FolderBlobs(folder)
     for key in ("org/session/1", "org/session/2", "org/other/1"):
@@ -180,7 +180,7 @@ async def test_what_is_deleted_is_gone_with_its_folder_and_may_be_deleted_again(
 
 
 @pytest.mark.parametrize("key", ["../outside", "/{outside}", "org/../../outside", "link/outside"])
-async def test_nothing_outside_of_the_folder_is_deleted(tmp_path: Path, key: str) -> None:
+async def test_file_outside_the_folder_is_never_deleted(tmp_path: Path, key: str) -> None:
     folder, outside = tmp_path / "kept", tmp_path / "outside"
     folder.mkdir()
     (folder / "link").symlink_to(tmp_path)
@@ -190,7 +190,7 @@ async def test_nothing_outside_of_the_folder_is_deleted(tmp_path: Path, key: str
     assert outside.exists()
 
 
-async def test_a_folder_that_may_only_be_read_deletes_nothing_and_says_so(small: Path, file: Path) -> None:
+async def test_delete_in_a_read_only_folder_is_unavailable(small: Path, file: Path) -> None:
     blobs = FolderBlobs(small / "kept")
     assert await blobs.put("a/first", pieces(file))
     await asyncio.to_thread(subprocess.run, ["mount", "-o", "remount,ro", str(small)], check=True)

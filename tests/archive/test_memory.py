@@ -24,7 +24,7 @@ _MB = 1 << 20
 
 @pytest.mark.slow
 async def test_memory_does_not_grow_with_the_length_of_a_recording(world: World, home: Path) -> None:
-    """Eight segments are 128 MiB as recorded. What stays are caches of the store, which are bounded."""
+    """Eight segments are 128 MiB of recording. Only bounded caches of the store remain."""
     index = world.services().session_texts.index
     archiver = Archiver(home, FolderBlobs(recordings_folder(home)), world.stores.segments, KEYS, index=index)
     pid, connection, events = os.getpid(), await world.add_connection(), queries(random.Random(1))

@@ -1,4 +1,4 @@
-"""Order and steps, by every order in which segments may come."""
+"""Order and steps of archiving, for every order in which segments can arrive."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(arrivals: list[list[int]], *, patient: bool) -> list[Segment]:
 
 
 @given(st.permutations(range(1, 7)), st.lists(st.integers(0, 6), max_size=4))
-def test_in_whichever_order_they_come_the_chain_is_whole(order: list[int], cuts: list[int]) -> None:
+def test_chain_is_complete_in_whatever_order_segments_arrive(order: list[int], cuts: list[int]) -> None:
     bounds = [0, *sorted(cuts), 6]
     rows = run([list(order[a:b]) for a, b in pairwise(bounds)], patient=True)
     assert [row.number for row in rows] == [1, 2, 3, 4, 5, 6]
@@ -60,7 +60,7 @@ def test_in_whichever_order_they_come_the_chain_is_whole(order: list[int], cuts:
 
 
 @given(st.sets(st.integers(1, 8), min_size=1))
-def test_what_never_comes_is_noted_by_the_next_one_and_by_no_other(come: set[int]) -> None:
+def test_missing_segment_is_noted_only_in_the_segment_after_it(come: set[int]) -> None:
     rows = run([sorted(come)], patient=False)
     assert {row.number for row in rows} == come
     for row in rows:
@@ -68,7 +68,7 @@ def test_what_never_comes_is_noted_by_the_next_one_and_by_no_other(come: set[int
 
 
 @given(st.lists(st.tuples(st.uuids(), st.integers(1, 10**6 - 1)), unique=True, max_size=20))
-def test_files_are_taken_by_session_and_number(names: list[tuple[UUID, int]]) -> None:
+def test_segment_files_are_grouped_by_session_and_sorted_by_number(names: list[tuple[UUID, int]]) -> None:
     files = [sealed(number, session).path for session, number in names]
     odd = [Path("x.rec.zst"), Path(f"{uuid4()}.1.rec.zst"), Path(f"{uuid4()}.000001.rec"), Path(".000001.rec.zst")]
     groups = group_by_session([*files, *odd])
@@ -78,7 +78,7 @@ def test_files_are_taken_by_session_and_number(names: list[tuple[UUID, int]]) ->
         assert [one.number for one in group] == sorted(one.number for one in group)
 
 
-def test_what_is_stored_is_deleted_only_when_it_is_the_same() -> None:
+def test_file_of_a_stored_segment_is_deleted_only_if_its_content_is_the_same() -> None:
     row = make_row(sealed(1), told(1), [], ORG, START, START)
     assert next_step(sealed(1), told(1).digest, [row], 0) is Step.DELETE
     assert next_step(sealed(1), told(2).digest, [row], 10**9) is Step.REFUSE

@@ -1,5 +1,6 @@
-"""Print the score of every dialect that has cases: `python -m tests.bypass [dialect …]`. The exit code is 1 where an
-attack got through. `python -m tests.bypass masking [postgres] [mariadb] [--write]` runs the masking corpus instead."""
+"""Print the score of every dialect that has cases: `python -m tests.bypass [dialect …]`. The exit code is 1 if an
+attack was not denied. `python -m tests.bypass masking [postgres] [mariadb] [--write]` runs the masking corpus
+instead."""
 
 from __future__ import annotations
 

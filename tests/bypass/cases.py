@@ -1,4 +1,4 @@
-"""What a case is, in every dialect, and what was seen when a real server ran it."""
+"""The form of a case in every dialect, and of the observed result on a real server."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ HARMLESS = frozenset({Effect.READ, Effect.SESSION})
 
 
 class Truth(StrEnum):
-    """What the server does with it. The guard must let `HARMLESS` through, and nothing else."""
+    """The effect of a text on the server. A guardrail must pass `HARMLESS` and nothing else."""
 
     HARMLESS = "harmless"  # runs in a read-only transaction, changes nothing, needs no rights but to read
     CHANGES = "changes"  # a read-only transaction refuses it, or something is different afterwards
     PRIVILEGED = "privileged"  # changes nothing that could be seen, but an ordinary account may not do it
     REJECTED = "rejected"  # the server cannot read it either: nothing happens, whatever a guard says
     # Nobody can tell from the text (code in another language, functions of one's own, names without their texts):
-    # what this one does on the server is told by its other fields, and the guard must not guess.
+    # other fields state its effect on the server, and the guardrail must not guess.
     UNDECIDABLE = "undecidable"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`effects` are those that all its statements must be judged to have together, exactly; where UNKNOWN is among
-    them, others may come with it. None for what is rejected: anything may be said of it, and nothing raised.
-    `before` are statements that the server runs first, each alone (they are judged by nobody); `without_where` is what
-    the parser must say of it. `group` is what kind of trick it is, for the table; `needs` the least version of a server
-    that can run it (for PostgreSQL: 17 for 17.0)."""
+    """`effects` are the exact effects that all statements of the text must be judged to have together; with UNKNOWN,
+    others can be added. None for rejected texts: any judgement is right, but parsing must not raise. `before` are
+    statements that the server runs first, each alone and without judgement; `without_where` is the expected flag of
+    the parser. `group` is the kind of attack, for the table; `needs` is the lowest version of a server that can run
+    it (for PostgreSQL: 17 for 17.0)."""
 
     name: str
     group: str
@@ -44,7 +44,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Ordinary:
-    """A statement as applications and their libraries send it; it must be judged as `effects`, exactly."""
+    """A statement as applications and their libraries send it. It must be judged to have exactly `effects`."""
 
     source: str  # who sends such: "Django", "psql", …
     text: str
@@ -53,9 +53,9 @@ class Ordinary:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a server did. `refused`: it refused because the transaction was read-only; `changed`: what it holds, or its
-    settings or files, were different after it ran where it may write; `denied`: an account without rights was turned
-    away; `rejected`: it could not read the text; `error`: its last word where it ended in an error all the same."""
+    """The observed behaviour of a server. `refused`: it refused the text in a read-only transaction; `changed`: its
+    data, settings or files differed after the text ran with write access; `denied`: it denied the text to an account
+    without privileges; `rejected`: it could not parse the text; `error`: the last error, if the text ended with one."""
 
     refused: bool = False
     changed: bool = False
@@ -77,12 +77,12 @@ def effects_of(statements: Iterable[Statement]) -> frozenset[Effect]:
 
 
 def lets_through(statements: tuple[Statement, ...]) -> bool:
-    """What a guard would do whose one rule is: people may read."""
+    """Whether a guardrail whose only rule allows reads would pass the statements."""
     return effects_of(statements) <= HARMLESS
 
 
 def judged_rightly(case: Case, statements: tuple[Statement, ...]) -> bool:
-    """Let through or not as the server would have it, and for the right reason."""
+    """Whether the statements pass or are denied as the server requires, with the expected effects."""
     if case.truth is Truth.REJECTED:
         return True
     found = effects_of(statements)

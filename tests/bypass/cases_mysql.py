@@ -1,5 +1,5 @@
-"""What is tried against a guard of MySQL and MariaDB; the marks are explained in `lines`. A real MariaDB says what each
-does."""
+"""Attacks on a guardrail for MySQL and MariaDB; `lines` explains the marks. A real MariaDB confirms the effect of
+each."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What is tried against a guard of Oracle Database; the marks are explained in `lines`. Not checked on a server: none can
-be had for tests. What each does is by Oracle's "SQL Language Reference" (statements, text literals, comments), "PL/SQL
-Language Reference" (blocks, EXECUTE IMMEDIATE) and "PL/SQL Packages and Types Reference" (DBMS_*, UTL_*)."""
+"""Attacks on a guardrail for Oracle Database; `lines` explains the marks. They are not checked on a server, because
+none is available for tests. The effects follow Oracle's "SQL Language Reference" (statements, text literals,
+comments), "PL/SQL Language Reference" (blocks, EXECUTE IMMEDIATE) and "PL/SQL Packages and Types Reference" (DBMS_*,
+UTL_*)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is tried against a guard of PostgreSQL, written as `lines` has it."""
+"""Attacks on a guardrail for PostgreSQL; `lines` explains the marks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is tried against a guard of SQL Server; the marks are explained in `lines`. Not checked on a server: none can be
-had for tests. What each does is by Microsoft's Transact-SQL reference: "Transact-SQL syntax conventions" (semicolons,
-comments), the page of each statement, and "SQL Server Utilities statements" (GO)."""
+"""Attacks on a guardrail for SQL Server; `lines` explains the marks. They are not checked on a server, because none
+is available for tests. The effects follow Microsoft's Transact-SQL reference: "Transact-SQL syntax conventions"
+(semicolons, comments), the page of each statement, and "SQL Server Utilities statements" (GO)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Cases written as lines: what a server does with it (h: harmless, c: changes something, p: may not be done by an
-ordinary account, x: rejected, u: cannot be told), the effects it must be judged to have by their first letters (`read`,
-`write`, `ddl`, `grant`, `session`, `admin`, `unknown`), a `!` where a DELETE or UPDATE has no condition, and the text."""
+"""Cases written as lines: the effect on a server (h: harmless, c: changes something, p: denied to an ordinary
+account, x: rejected, u: undecidable), the expected effects by their first letters (`read`, `write`, `ddl`, `grant`,
+`session`, `admin`, `unknown`), a `!` for a DELETE or UPDATE without a condition, and the text."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def _case(group: str, line: tuple[str, ...]) -> Case:
 
 
 def cases(listed: Mapping[str, Iterable[tuple[str, ...]]]) -> list[Case]:
-    """By their group."""
+    """Build cases from lines by group."""
     return [_case(group, line) for group, lines in listed.items() for line in lines]
 
 
 def ordinary(listed: Mapping[tuple[str, str], str]) -> list[Ordinary]:
-    """By who sends it and the letters of the effects; one statement a line."""
+    """Build statements from lines by sender and effect letters; one statement per line."""
     return [
         _ordinary(source, effects, line)
         for (source, effects), lines in listed.items()
@@ -44,7 +44,7 @@ def ordinary(listed: Mapping[tuple[str, str], str]) -> list[Ordinary]:
 
 
 def ordinary_each(listed: Mapping[str, Iterable[tuple[str, str]]]) -> list[Ordinary]:
-    """By who sends it: the letters of the effects, and a statement of any number of lines."""
+    """Build statements from pairs of effect letters and text by sender; a text can have several lines."""
     return [_ordinary(source, effects, text) for source, lines in listed.items() for effects, text in lines]
 
 

@@ -1,7 +1,7 @@
-"""Count what a strict rule about columns does to ordinary statements: `python -m tests.bypass.masked`.
+"""Count the effects of a strict rule about columns on ordinary statements: `python -m tests.bypass.masked`.
 
-Statements that speak of the system's own tables are left out, and so are those whose tables are not in the schema given
-here: a real snapshot of the catalogue has both.
+Statements about system tables are omitted, and so are those whose tables are not in the schema below: a real schema
+snapshot has both.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ _MYSQL = _world(
 
 
 def _texts(lines: str) -> list[str]:
-    """One a line; what begins with a blank goes on, and what is no statement is asked of the customers."""
+    """Split into one text per line. A line that begins with a blank continues the previous one, and an expression
+    becomes a query on the customers."""
     joined = lines.strip().replace("\n ", " ").splitlines()
     return [one if _ANSWERS.match(one) else f"select {one} from customers" for one in joined]
 

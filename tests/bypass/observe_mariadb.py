@@ -1,8 +1,8 @@
-"""Runs cases on a real MariaDB and tells what it did.
+"""Run cases on a real MariaDB and observe their effects.
 
-Each text runs three times, as it is: by root in a session whose transactions are read-only, by an account that may read
-the tables and call the functions and nothing else, and by root who may write. What the server holds is summed up before
-and after; where it differs, the database is made anew.
+Each text runs three times, unchanged: by root in a session with read-only transactions, by an account that can only
+read the tables and call the functions, and by root with write access. The state of the server is summarised before
+and after each run; if it differs, the database is created again.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Run:
 
 @dataclass
 class MariaDbObserver:
-    """`server` must be this one's own: cases change all of it."""
+    """Needs a `server` of its own, because cases change all of it."""
 
     server: MariaDbServer
     _before: str = ""

@@ -1,8 +1,8 @@
-"""Runs cases on a real PostgreSQL and tells what it did.
+"""Run cases on a real PostgreSQL and observe their effects.
 
-Each text runs three times, as it is, by the simple protocol: by a superuser whose transactions are read-only, by an
-account that may use every table but owns nothing, also read-only, and by a superuser who may write. What the server
-holds is summed up before and after; where it differs, the database is made anew.
+Each text runs three times, unchanged, over the simple protocol: by a superuser in read-only transactions, by an
+account that can use every table but owns nothing, also read-only, and by a superuser with write access. The state of
+the server is summarised before and after each run; if it differs, the database is created again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Run:
 
 @dataclass
 class PostgresObserver:
-    """`server` must be this one's own: cases change all of it."""
+    """Needs a `server` of its own, because cases change all of it."""
 
     server: PostgresServer
     _before: str = ""
@@ -102,7 +102,7 @@ class PostgresObserver:
         self._before = self._sum()
 
     def _run(self, case: Case, user: str, options: str) -> _Run:
-        """SQLSTATEs of all that came back; "" for what went well."""
+        """Return the SQLSTATE of each result; "" for success."""
         run = _Run([])
         dsn = self.server.dsn("scratch", user=user)
         with psycopg.connect(dsn, autocommit=True, options=_LIMITS) as connection:
@@ -154,7 +154,7 @@ class PostgresObserver:
             return str(connection.execute(" union all ".join(f"({part})" for part in parts).encode()).fetchall())
 
     def _gone(self, pid: int) -> None:
-        """What a session leaves (temporary tables) goes with its process, a moment later than its connection."""
+        """Wait for the end of the session's process, which removes its temporary tables after the connection closes."""
         deadline = time.monotonic() + 60
         if self._admin.closed or self._admin.broken:
             self._admin = psycopg.connect(self.server.dsn("postgres"), autocommit=True)

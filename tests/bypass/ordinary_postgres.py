@@ -1,4 +1,4 @@
-"""What applications, their libraries and people's tools send to PostgreSQL all day: none of it may cause an alarm."""
+"""Statements as applications, their libraries and their tools send them to PostgreSQL: none may cause an alarm."""
 
 from __future__ import annotations
 

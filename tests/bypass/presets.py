@@ -1,4 +1,4 @@
-"""What each preset stops of the cases of a dialect, and what it lets through."""
+"""The cases of a dialect that each preset denies and passes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _HARMLESS = frozenset({Effect.READ, Effect.SESSION})
 
 @dataclass
 class PresetScore:
-    """`aimed` are cases that do what the preset is about, and those of which nobody can tell. `harmless` only read, or
-    set the session."""
+    """`aimed` are the cases that the preset must deny, and undecidable ones. `harmless` cases only read or set the
+    session."""
 
     preset: str
     dialect: str
@@ -37,8 +37,8 @@ class PresetScore:
 
 
 def presets_of(dialect: str) -> Iterator[Preset]:
-    """Those with rules about statements that hold in this dialect, but for those about full scans: of these no case
-    tells what a server would do, and tests/inspection/sql/test_scans.py does."""
+    """Yield the presets with statement rules for this dialect, except those about full scans: the cases do not state
+    full scans, and tests/inspection/sql/test_scans.py covers them."""
     spoken = {protocol for protocol, its in DIALECTS.items() if its == dialect}
     for preset in PRESETS:
         if spoken & set(preset.protocols) and any(
@@ -83,7 +83,7 @@ def _is_about(rule: Rule, case: Case) -> bool:
 
 
 def table(cases: ModuleType) -> str:
-    """For people: a line for each preset, then what went wrong."""
+    """Return a table for users: a line for each preset, then the failures."""
     scores = [score_of(preset, cases) for preset in presets_of(cases.parser().dialect)]
     lines = [f"{'preset':<26}{'dialect':<10}{'stopped':>9}{'':>7}{'harmless passed':>19}"]
     lines += [one.line() for one in scores]

@@ -1,7 +1,7 @@
-"""PostgreSQL's own regression statements: how many are read, and how many are unknown.
+"""PostgreSQL's own regression statements: how many are parsed, and how many have unknown effects.
 
-They are not kept here: the source distribution of pglast on PyPI (which nothing else here uses) holds them, and pip
-fetches it when they are asked for.
+They are not stored here: the source distribution of pglast on PyPI (otherwise unused) contains them, and pip
+downloads it on demand.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _META = re.compile(r"^\s*\\.*$", re.MULTILINE)  # psql's own commands
 
 @dataclass
 class Reading:
-    """`read` of `statements` could be parsed; of those, `unknown` have effects that are not known, by reason."""
+    """`read` of `statements` could be parsed; of those, `unknown` have unknown effects, by reason."""
 
     files: int = 0
     statements: int = 0
@@ -48,14 +48,14 @@ class Reading:
 
 
 def fetch(folder: Path) -> Path:
-    """The archive. Raises CalledProcessError where there is no way to PyPI."""
+    """Download the archive. Raises CalledProcessError if PyPI cannot be reached."""
     words = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", "pglast", SOURCE]
     subprocess.run([*words, "--dest", str(folder)], check=True, capture_output=True, timeout=300)
     return next(folder.glob("pglast-*.tar.gz"))
 
 
 def statements(archive: Path) -> Iterator[tuple[str, list[str]]]:
-    """File by file; texts that hold what only psql understands are left out where they stand."""
+    """Yield the statements of each file, without lines that only psql understands."""
     with tarfile.open(archive) as opened:
         for member in opened.getmembers():
             if _FOLDER not in member.name or not member.name.endswith(".sql"):
@@ -84,7 +84,7 @@ def read_all(archive: Path) -> Reading:
             if "cannot be parsed" in reasons and len(judged) == 1:
                 continue
             found.read += 1
-            if "could not be judged" in reasons or "not known here" in reasons:
+            if "could not be evaluated" in reasons or "contains something unknown" in reasons:
                 found.not_judged.append(f"{text[:200]} -- {reasons}")
             if any(Effect.UNKNOWN in one.effects for one in judged):
                 found.unknown += 1

@@ -1,4 +1,4 @@
-"""How a parser did, counted."""
+"""The counted results of a parser."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from postern.inspection.sql.sql_parser import Parser
 
 @dataclass
 class Tally:
-    """Of one group. `stopped` of `attacks` were stopped, `passed` of `harmless` passed, `exact` of both were judged
-    with exactly the effects that they have."""
+    """The counts of one group: `stopped` of `attacks` were denied, `passed` of `harmless` passed, and `exact` of
+    both were judged with exactly their effects."""
 
     attacks: int = 0
     stopped: int = 0
@@ -44,7 +44,7 @@ class Score:
         return whole
 
     def table(self) -> str:
-        """For people: a line for each group, then what went wrong."""
+        """Return a table for users: a line for each group, then the failures."""
         lines = [f"{self.dialect:<34}{'attacks stopped':>18}{'harmless passed':>18}{'exact effects':>16}"]
         for name, tally in [*sorted(self.groups.items()), ("all of them", self.total)]:
             cases = tally.attacks + tally.harmless

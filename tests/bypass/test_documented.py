@@ -1,4 +1,4 @@
-"""The cases of T-SQL and Oracle, of which no server can be had for tests: what each does is by the vendor's documents."""
+"""The cases of T-SQL and Oracle. No server is available for tests, so the vendor's documents decide the effects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def dialect(request: pytest.FixtureRequest) -> ModuleType:
     return importlib.import_module(f"tests.bypass.cases_{request.param}")
 
 
-def test_each_case_is_judged_as_it_must_be(dialect: ModuleType) -> None:
+def test_every_case_of_the_dialect_is_judged_as_documented(dialect: ModuleType) -> None:
     parser = dialect.parser()
     wrong = [
         f"{case.name}: {found}"
@@ -25,7 +25,7 @@ def test_each_case_is_judged_as_it_must_be(dialect: ModuleType) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_no_attack_gets_through_and_no_ordinary_statement_is_stopped(dialect: ModuleType) -> None:
+def test_attacks_of_the_dialect_are_denied_and_ordinary_statements_pass(dialect: ModuleType) -> None:
     result = score(dialect.parser(), dialect.CASES, dialect.ORDINARY, dialect.SCHEMA)
     print("\n(not checked on a server)\n" + result.table())
     assert not result.got_through

@@ -1,4 +1,4 @@
-"""What got past other gateways, one test for each kind: what is public about them, against our rules and masking."""
+"""Publicly known bypasses of other gateways, one test for each kind, against guardrails and masking."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def session() -> SessionView:
     return SessionView(UUID(int=3), "ann@example.com", frozenset(), "shop", "database", "postgres", {})
 
 
-def stopped(dialect: str, text: str) -> bool:
-    """By a guard that lets people read, and nothing else."""
+def is_denied(dialect: str, text: str) -> bool:
+    """Whether a guardrail that allows only reads denies the text."""
     parser = parser_of(dialect)
     assert parser is not None
     return not lets_through(parser.parse(text))
@@ -63,8 +63,8 @@ def stopped(dialect: str, text: str) -> bool:
         ("oracle", "select q'[']' from dual; drop table orders"),
     ],
 )
-def test_literals_and_comments_that_hide_a_second_statement(dialect: str, text: str) -> None:
-    assert stopped(dialect, text)
+def test_second_statement_hidden_by_literals_or_comments_is_denied(dialect: str, text: str) -> None:
+    assert is_denied(dialect, text)
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_literals_and_comments_that_hide_a_second_statement(dialect: str, text: 
         "create table copied as select * from orders",
     ],
 )
-def test_queries_that_write(text: str) -> None:
-    assert stopped("postgres", text)
+def test_query_that_writes_is_denied(text: str) -> None:
+    assert is_denied("postgres", text)
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_queries_that_write(text: str) -> None:
         "set session characteristics as transaction read write; delete from orders",
     ],
 )
-def test_statements_that_leave_a_read_only_transaction(text: str) -> None:
-    assert stopped("postgres", text)
+def test_statement_that_leaves_a_read_only_transaction_is_denied(text: str) -> None:
+    assert is_denied("postgres", text)
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_statements_that_leave_a_read_only_transaction(text: str) -> None:
         "select query_to_xml('delete from orders', true, true, '')",
     ],
 )
-def test_functions_with_side_effects_behind_a_select(text: str) -> None:
-    assert stopped("postgres", text)
+def test_select_of_a_function_with_side_effects_is_denied(text: str) -> None:
+    assert is_denied("postgres", text)
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_functions_with_side_effects_behind_a_select(text: str) -> None:
         "select U&\"pg\\005fread_file\"('/etc/passwd')",
     ],
 )
-def test_quoted_commented_and_qualified_names_of_functions(session: SessionView, text: str) -> None:
-    assert stopped("postgres", text)
+def test_function_is_denied_if_its_name_is_quoted_commented_or_qualified(session: SessionView, text: str) -> None:
+    assert is_denied("postgres", text)
     made = preset("files-and-programs")
     assert made is not None
     rails = GuardrailInterceptor(
@@ -131,17 +131,17 @@ def test_quoted_commented_and_qualified_names_of_functions(session: SessionView,
     assert isinstance(rails.see(Operation(1, text), session), Refuse)
 
 
-def test_a_dialect_that_is_misspelt_or_not_the_servers() -> None:
-    """No lenient default: without a parser such a rule is refused, and a parser is its own server's."""
+def test_rule_for_a_misspelt_dialect_is_invalid_and_each_dialect_has_its_own_parser() -> None:
+    """There is no lenient default: a statement rule without a parser is invalid."""
     assert parser_of("postgre") is None
     rail = Guardrail(UUID(int=1), UUID(int=2), "care", input=(Rule(RuleType.READ_ONLY),))
     assert unenforceable(rail, "postgre", PARSED) is not None
     with pytest.raises(Invalid):
         GuardrailInterceptor((rail,), parser_of("postgre"))
-    assert not stopped("postgres", "select $$; drop table orders; --$$")
-    assert stopped("mysql", "select $$; drop table orders; --$$")
-    assert not stopped("postgres", "/*!50000 drop table orders */ select 1")
-    assert stopped("mysql", "/*!50000 drop table orders */ select 1")
+    assert not is_denied("postgres", "select $$; drop table orders; --$$")
+    assert is_denied("mysql", "select $$; drop table orders; --$$")
+    assert not is_denied("postgres", "/*!50000 drop table orders */ select 1")
+    assert is_denied("mysql", "/*!50000 drop table orders */ select 1")
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_a_dialect_that_is_misspelt_or_not_the_servers() -> None:
         ("oracle", "begin execute immediate 'drop table orders'; end;"),
     ],
 )
-def test_code_whose_effect_nobody_knows_is_denied(session: SessionView, dialect: str, text: str) -> None:
-    assert stopped(dialect, text)
+def test_code_of_unknown_effect_is_denied(session: SessionView, dialect: str, text: str) -> None:
+    assert is_denied(dialect, text)
     rule = Rule(RuleType.DENY_STATEMENTS, effects=frozenset({Effect.DDL}))
     rails = GuardrailInterceptor((Guardrail(UUID(int=1), UUID(int=2), "care", input=(rule,)),), parser_of(dialect))
     assert isinstance(rails.see(Operation(1, text), session), Refuse)
@@ -187,14 +187,14 @@ def test_code_whose_effect_nobody_knows_is_denied(session: SessionView, dialect:
         "insert into users select * from users returning email",
     ],
 )
-def test_a_marked_column_that_leaves_its_table_in_another_form(text: str) -> None:
-    """Masked where the column is told, and where it is not known by what the rule's strictness says."""
+def test_column_in_any_other_form_keeps_its_lineage_or_is_unknown(text: str) -> None:
+    """A known column is masked. An unknown one is handled by the strictness of the rule."""
     found = Lineage().sources(text, SCHEMA)
     assert found is not None
     assert any(one is None or EMAIL in one for one in found)
 
 
-def test_a_marked_column_through_a_cursor() -> None:
+def test_column_fetched_from_a_binary_cursor_keeps_its_lineage() -> None:
     lineage = SessionLineage(Lineage(), lambda: SCHEMA)
     lineage.record_statement("declare c binary cursor for select email from users")
     email = frozenset({EMAIL})
@@ -210,14 +210,14 @@ def test_a_marked_column_through_a_cursor() -> None:
         f"Filter: (email = '{MAIL}'::text)",
     ],
 )
-def test_a_value_in_an_error_a_notice_or_a_plan(session: SessionView, text: str) -> None:
+def test_value_in_an_error_a_notice_or_a_plan_is_masked(session: SessionView, text: str) -> None:
     event = SampleTexts([text.encode()])
     Masking(frozenset({InfoType.EMAIL_ADDRESS})).see(event, session)
     assert MAIL.encode() not in b"".join(event.held)
 
 
 @pytest.mark.parametrize("size", [1, 7, 4096])
-def test_a_value_that_is_split_over_reads_and_a_very_wide_row(size: int) -> None:
+def test_value_in_a_very_wide_row_split_over_reads_is_masked(size: int) -> None:
     wide = 400
     described = pg.row_description(*[(f"c{number}", 25, 0) for number in range(wide)])
     row = pg.data_row(*[f"to {MAIL} {number}" for number in range(wide)])
@@ -233,11 +233,11 @@ def test_a_value_that_is_split_over_reads_and_a_very_wide_row(size: int) -> None
     assert sent.count(b" 399") == 2
 
 
-def test_utf_16_is_not_spoken_by_any_client_here() -> None:
-    """A text that is UTF-16 in its bytes holds NULs, which no parser reads past; the wire takes none of it."""
+def test_statement_in_utf16_bytes_is_denied_in_every_dialect() -> None:
+    """UTF-16 text contains NUL bytes, at which every parser stops."""
     text = "drop table orders".encode("utf-16-le").decode("latin-1")
     for dialect in ("postgres", "mysql", "tsql", "oracle"):
-        assert stopped(dialect, text)
+        assert is_denied(dialect, text)
 
 
 @pytest.mark.parametrize(
@@ -250,8 +250,8 @@ def test_utf_16_is_not_spoken_by_any_client_here() -> None:
         "x=rm; $x -rf /",
     ],
 )
-def test_commands_at_a_terminal_are_advice_and_say_so(session: SessionView, line: str) -> None:
-    """Rules about what a line does are refused there; those about its spelling end where the spelling does."""
+def test_obfuscated_terminal_commands_evade_the_advisory_preset(session: SessionView, line: str) -> None:
+    """Statement rules are not enforceable on a terminal; text rules match only the plain spelling."""
     made = preset("destructive-commands")
     assert made is not None
     assert "it is advisory" in made.description
@@ -274,5 +274,5 @@ def test_commands_at_a_terminal_are_advice_and_say_so(session: SessionView, line
         "-- insert\nselect 1",
     ],
 )
-def test_words_that_only_look_dangerous_pass(text: str) -> None:
-    assert not stopped("postgres", text)
+def test_harmless_statement_with_dangerous_words_passes(text: str) -> None:
+    assert not is_denied("postgres", text)

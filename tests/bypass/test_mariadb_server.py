@@ -1,4 +1,4 @@
-"""The MariaDB of the tests ends with them."""
+"""The MariaDB server of the tests ends with the test run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ input()
 
 
 @pytest.mark.slow
-def test_it_does_not_outlive_a_run_that_was_killed() -> None:
+def test_mariadb_server_ends_if_the_test_run_is_killed() -> None:
     if program("mariadbd") is None:
         pytest.skip("no MariaDB server: install Debian's mariadb-server-core")
     run = subprocess.Popen(
@@ -47,6 +47,6 @@ def test_it_does_not_outlive_a_run_that_was_killed() -> None:
 
 
 def _ended(process: int) -> bool:
-    """Waits for it."""
+    """Wait for the process to end; return whether it did."""
     found, _, _ = select.select([process], [], [], 20)
     return bool(found)

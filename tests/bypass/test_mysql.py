@@ -1,4 +1,4 @@
-"""The MySQL cases: judged by the parser, and run on a real MariaDB, which decides what they are."""
+"""The MySQL cases: judged by the parser, and run on a real MariaDB, whose behaviour decides."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def observer() -> Iterator[MariaDbObserver]:
 
 
 @pytest.mark.parametrize("case", cases_mysql.CASES, ids=lambda case: case.name)
-def test_each_case_is_judged_as_it_must_be(parser: MySqlParser, case: Case) -> None:
+def test_mysql_case_is_judged_as_expected(parser: MySqlParser, case: Case) -> None:
     statements = parser.parse(case.text, cases_mysql.SCHEMA)
     assert judged_rightly(case, statements), statements
 
 
-def test_no_attack_gets_through_and_no_ordinary_statement_is_stopped(parser: MySqlParser) -> None:
+def test_mysql_attacks_are_denied_and_ordinary_statements_pass(parser: MySqlParser) -> None:
     result = score(parser, cases_mysql.CASES, cases_mysql.ORDINARY, cases_mysql.SCHEMA)
     print("\n" + result.table())
     assert not result.got_through
@@ -49,7 +49,7 @@ def test_no_attack_gets_through_and_no_ordinary_statement_is_stopped(parser: MyS
 
 
 @pytest.mark.huge
-def test_the_server_does_what_the_cases_say(observer: MariaDbObserver) -> None:
+def test_mariadb_server_behaves_as_the_cases_state(observer: MariaDbObserver) -> None:
     wrong = []
     for case in cases_mysql.CASES:
         seen = observer.observe(case)

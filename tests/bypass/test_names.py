@@ -1,4 +1,4 @@
-"""Names on real servers: whatever leads them to a guarded table, the guard sees it."""
+"""Names on real servers: every name that leads to a protected table matches the rule about it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-def seen(parser: Parser, rule: str, text: str) -> bool:
+def matches_rule(parser: Parser, rule: str, text: str) -> bool:
     found = parser.parse(text)
     return any(parse_guarded(rule, "objects").hit_by(touched) is not False for one in found for touched in one.objects)
 
@@ -50,15 +50,17 @@ def seen(parser: Parser, rule: str, text: str) -> bool:
         ("select 1", "--search_path=public,hr"),
     ],
 )
-def test_a_search_path_that_the_session_changed(postgres: PostgresServer, way: str, options: str) -> None:
+def test_table_rule_matches_after_the_session_changed_its_search_path(
+    postgres: PostgresServer, way: str, options: str
+) -> None:
     with psycopg.connect(postgres.dsn(user="clerk"), options=options) as session:
         session.execute(way)
         for text in ("select * from salary", 'SELECT * FROM "salary"', "table U&\"s!0061lary\" uescape '!'"):
             assert session.execute(text).fetchall() == [(4711,)]
-            assert seen(PostgresParser(), "hr.salary", text)
-            assert seen(PostgresParser(), "hr.*", text)
+            assert matches_rule(PostgresParser(), "hr.salary", text)
+            assert matches_rule(PostgresParser(), "hr.*", text)
         assert session.execute("select pay()").fetchall() == [(4711,)]
-        assert seen(PostgresParser(), "hr.pay()", "select pay()")
+        assert matches_rule(PostgresParser(), "hr.pay()", "select pay()")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_a_search_path_that_the_session_changed(postgres: PostgresServer, way: s
      "alter role clerk in database postgres set search_path = hr",
      "alter database postgres set search_path = public, hr"],
 )  # fmt: skip
-def test_a_search_path_of_a_role_or_a_database(postgres: PostgresServer, setting: str) -> None:
+def test_table_rule_matches_under_a_search_path_of_a_role_or_database(postgres: PostgresServer, setting: str) -> None:
     with psycopg.connect(postgres.dsn(), autocommit=True) as admin:
         admin.execute(setting)
         try:
@@ -75,24 +77,24 @@ def test_a_search_path_of_a_role_or_a_database(postgres: PostgresServer, setting
                 assert session.execute("select * from salary").fetchall() == [(4711,)]
         finally:
             admin.execute(setting.partition(" set ")[0] + " reset search_path")
-    assert seen(PostgresParser(), "hr.salary", "select * from salary")
+    assert matches_rule(PostgresParser(), "hr.salary", "select * from salary")
 
 
-def test_a_name_that_the_server_cuts(postgres: PostgresServer) -> None:
+def test_table_rule_matches_a_name_that_the_server_truncates(postgres: PostgresServer) -> None:
     text = f"select * from hr.{_LONG}yz"
     with psycopg.connect(postgres.dsn()) as session:
         assert session.execute(text).fetchall() == [(4711,)]
-    assert seen(PostgresParser(), f"hr.{_LONG}", text)
+    assert matches_rule(PostgresParser(), f"hr.{_LONG}", text)
 
 
-def test_a_name_with_its_database(postgres: PostgresServer) -> None:
+def test_table_rule_matches_a_name_with_its_database(postgres: PostgresServer) -> None:
     with psycopg.connect(postgres.dsn()) as session:
         assert session.execute("select * from Postgres.HR.Salary").fetchall() == [(4711,)]
-    assert seen(PostgresParser(), "hr.salary", "select * from Postgres.HR.Salary")
+    assert matches_rule(PostgresParser(), "hr.salary", "select * from Postgres.HR.Salary")
 
 
 @pytest.mark.parametrize("folding", [0, 1])
-def test_names_of_mariadb_whatever_it_makes_of_letter_case(folding: int) -> None:
+def test_mariadb_rule_matches_names_under_each_letter_case_setting(folding: int) -> None:
     if program("mariadbd") is None:
         pytest.skip("no MariaDB server: install Debian's mariadb-server-core")
     server = MariaDbServer((f"--lower-case-table-names={folding}",))
@@ -107,10 +109,10 @@ def test_names_of_mariadb_whatever_it_makes_of_letter_case(folding: int) -> None
             for text in texts:
                 cursor.execute(text)
                 assert cursor.fetchall() == ((4711,),)
-                assert seen(MySqlParser(), "hr.salary", text)
+                assert matches_rule(MySqlParser(), "hr.salary", text)
             for text in ("select hr.PAY()", "select hr.p\u00e4y()"):  # routines: neither case nor accents
                 cursor.execute(text)
                 assert cursor.fetchall() == ((4711,),)
-                assert seen(MySqlParser(), "hr.pay()", text)
+                assert matches_rule(MySqlParser(), "hr.pay()", text)
     finally:
         server.stop()

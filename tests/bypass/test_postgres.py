@@ -1,4 +1,4 @@
-"""The PostgreSQL cases: judged by the parser, and run on a real server, which decides what they are."""
+"""The PostgreSQL cases: judged by the parser, and run on a real server, whose behaviour decides."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def observer() -> Iterator[PostgresObserver]:
 
 
 @pytest.mark.parametrize("case", cases_postgres.CASES, ids=lambda case: case.name)
-def test_each_case_is_judged_as_it_must_be(parser: PostgresParser, case: Case) -> None:
+def test_postgres_case_is_judged_as_expected(parser: PostgresParser, case: Case) -> None:
     statements = parser.parse(case.text, cases_postgres.SCHEMA)
     assert judged_rightly(case, statements), statements
 
 
-def test_no_attack_gets_through_and_no_ordinary_statement_is_stopped(parser: PostgresParser) -> None:
+def test_postgres_attacks_are_denied_and_ordinary_statements_pass(parser: PostgresParser) -> None:
     result = score(parser, cases_postgres.CASES, cases_postgres.ORDINARY, cases_postgres.SCHEMA)
     print("\n" + result.table())
     assert not result.got_through
@@ -52,7 +52,7 @@ def test_no_attack_gets_through_and_no_ordinary_statement_is_stopped(parser: Pos
 
 
 @pytest.mark.slow
-def test_the_server_does_what_the_cases_say(observer: PostgresObserver) -> None:
+def test_postgres_server_behaves_as_the_cases_state(observer: PostgresObserver) -> None:
     wrong, cannot = [], []
     for case in cases_postgres.CASES:
         seen = observer.observe(case)
@@ -65,7 +65,7 @@ def test_the_server_does_what_the_cases_say(observer: PostgresObserver) -> None:
 
 
 @pytest.mark.huge
-def test_postgresqls_own_regression_statements_are_read(tmp_path: Path) -> None:
+def test_regression_statements_of_postgresql_are_parsed(tmp_path: Path) -> None:
     try:
         archive = fetch(tmp_path)
     except (subprocess.SubprocessError, StopIteration) as error:

@@ -1,4 +1,4 @@
-"""Each preset against the cases of each dialect that it is for: none that does what it is about gets through."""
+"""Each preset against the cases of its dialects: all matching cases are denied."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ PAIRS = [(dialect, preset.name) for dialect in DIALECTS for preset in presets_of
 
 
 @pytest.mark.parametrize(("dialect", "name"), PAIRS)
-def test_a_preset_stops_what_it_is_about_and_lets_the_harmless_through(dialect: str, name: str) -> None:
+def test_preset_denies_its_attacks_and_passes_harmless_statements(dialect: str, name: str) -> None:
     cases = importlib.import_module(f"tests.bypass.cases_{dialect}")
     (preset,) = (one for one in presets_of(dialect) if one.name == name)
     found = score_of(preset, cases)
-    assert found.aimed, "there is no case of what it is about"
+    assert found.aimed, "no case matches this preset"
     assert [case.name for case in found.got_through] == []
     assert [case.name for case in found.stopped_for_nothing] == []

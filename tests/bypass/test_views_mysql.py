@@ -1,4 +1,4 @@
-"""Rules about a table hold for the views that read it: judged by the catalogue of a real MariaDB."""
+"""Rules about a table apply to the views that read it, by the catalogue of a real MariaDB."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def judged(
     rule: Rule | None = None,
     before: tuple[str, ...] = (),
 ) -> GuardrailFinding | None:
-    """What a session says that has sent `before`."""
+    """Return the finding for `text` in a session that has sent `before`."""
     parser = MySqlParser()
     made = rule or Rule(RuleType.DENY_STATEMENTS, objects=(views_mysql.GUARDED,), name="vault")
     rules = CompiledRules((Guardrail(UUID(int=1), UUID(int=2), "rail", input=(made,)),), parser, schema)
@@ -77,7 +77,7 @@ def judged(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_view_that_answers_a_guarded_value_is_denied(server: MariaDbServer, schema: TargetSchema, name: str) -> None:
+def test_view_that_returns_a_protected_value_is_denied(server: MariaDbServer, schema: TargetSchema, name: str) -> None:
     shown = str(run(server, f"select * from {qualified(name)}"))
     assert views_mysql.VALUE in shown.lower()
     for spelled in (qualified(name), name):
@@ -101,7 +101,7 @@ def test_every_use_of_a_view_is_denied(schema: TargetSchema, use: str, name: str
 
 
 @pytest.mark.parametrize("use", USES)
-def test_the_same_use_of_another_view_passes(schema: TargetSchema, use: str) -> None:
+def test_same_use_of_an_unrelated_view_passes(schema: TargetSchema, use: str) -> None:
     assert judged(use.format("scratch.names"), schema) is None
 
 
@@ -117,7 +117,7 @@ def test_naming_a_view_is_not_reading_its_table(schema: TargetSchema, text: str)
     assert judged(text, schema) is None
 
 
-def test_view_that_was_created_since_the_snapshot_is_unknown(server: MariaDbServer, schema: TargetSchema) -> None:
+def test_view_created_after_the_schema_snapshot_is_unknown(server: MariaDbServer, schema: TargetSchema) -> None:
     run(server, "create or replace view fresh as select pin from vault.secrets")
     finding = judged("select * from fresh", schema)
     assert finding is not None
@@ -131,8 +131,8 @@ def test_view_that_was_created_since_the_snapshot_is_unknown(server: MariaDbServ
     assert not found.unknown
 
 
-def test_view_whose_definition_is_hidden_is_unknown(server: MariaDbServer) -> None:
-    """The account reads the view by its definer's right, and may not see what that reads."""
+def test_view_with_a_hidden_definition_is_unknown(server: MariaDbServer) -> None:
+    """The account reads the view with its definer's privileges and cannot see its definition."""
     assert views_mysql.VALUE in str(run(server, "select * from definers"))
     hidden = snapshot(server, "reader")
     finding = judged("select * from definers", hidden)
@@ -144,7 +144,7 @@ def test_view_whose_definition_is_hidden_is_unknown(server: MariaDbServer) -> No
 
 
 @pytest.mark.parametrize("text", ["select * from plain", "select * from people", "delete from people where id = 1"])
-def test_without_a_snapshot_every_table_may_be_a_view(text: str) -> None:
+def test_every_table_is_unknown_without_a_schema_snapshot(text: str) -> None:
     finding = judged(text, None)
     assert finding is not None
     assert finding.unknown
@@ -160,7 +160,7 @@ def test_statements_without_tables_pass(schema: TargetSchema, text: str, known: 
     assert judged(text, schema if known else None) is None
 
 
-def test_views_that_call_functions_do_what_those_do(server: MariaDbServer) -> None:
+def test_view_that_calls_a_function_has_the_effects_of_that_function(server: MariaDbServer) -> None:
     run(server, "create function spy() returns int begin insert into sink values ('x'); return 1; end")
     run(server, "create or replace view spying as select spy() as n")
     run(server, "create or replace view of_spying as select * from spying")
@@ -175,7 +175,7 @@ def test_views_that_call_functions_do_what_those_do(server: MariaDbServer) -> No
     assert judged("select * from of_spying", known, allowed) is None
 
 
-def test_rule_about_reads_leaves_writes_through_a_view_alone(schema: TargetSchema) -> None:
+def test_write_rule_denies_writes_through_a_view_and_passes_reads(schema: TargetSchema) -> None:
     rule = Rule(RuleType.DENY_STATEMENTS, objects=("vault.*",), effects=frozenset({Effect.WRITE}), name="no writes")
     assert judged("select * from plain", schema, rule) is None
     assert judged("delete from plain where id = 1", schema, rule) is not None

@@ -1,7 +1,7 @@
 """Views of MySQL and MariaDB that read a guarded table, and statements that read those views.
 
-Every view in `READING` answers the guarded value, which a test asks a real server; those in `APART` do not touch the
-table.
+Every view in `READING` returns the protected value, as a test checks on a real server; those in `APART` do not read
+the table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The database that the PostgreSQL cases are about, and what a gateway would have read of its catalogue."""
+"""The database of the PostgreSQL cases, and its catalogue as the gateway reads it."""
 
 from __future__ import annotations
 

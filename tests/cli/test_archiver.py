@@ -80,7 +80,7 @@ def test_a_killed_archiver_is_started_again(running: Gateway, storage: ObjectSto
     wait_until(lambda: any(session in key for key in storage.keys()), timeout=60)  # noqa: SIM118
     after = archiver_of(running)
     assert after not in (0, before)
-    assert "archiver was ended by signal SIGKILL; it is started again" in running.log
+    assert "archiver was ended by signal SIGKILL; restarting it" in running.log
 
 
 def test_a_blob_store_that_is_down_hinders_nobody_and_loses_nothing(running: Gateway, storage: ObjectStorage) -> None:

@@ -85,7 +85,7 @@ def test_who_must_be_let_in_waits_at_the_terminal_until_ctrl_c(sit: Callable[...
         made = gateway.run("connections", *change)
         assert made.returncode == 0, made.stderr
     sitting = sit("connect", "asked", "--reason", "ticket 4711", "--duration", "20m")
-    sitting.shows("1 person of the group 'dba' must agree")
+    sitting.shows("1 member of the group 'dba' must approve")
     sitting.shows("postern reviews approve")
     session = newest(gateway)
     assert (session["connection"], session["status"]) == ("asked", "open")
@@ -116,7 +116,7 @@ def test_ctrl_c_ends_the_waiting_of_a_pipe_that_nobody_takes_more_of(
         )
     with client:
         assert client.stderr is not None
-        assert b"1 person of the group 'dba' must agree" in client.stderr.readline()
+        assert b"1 member of the group 'dba' must approve" in client.stderr.readline()
         wait_until(lambda: int(Path(f"/proc/{client.pid}/fdinfo/0").read_text().split()[1]) > 1 << 20)
         session = newest(gateway)
         client.send_signal(by)
@@ -268,7 +268,7 @@ def test_ctrl_c_without_a_terminal_kills_it_too(gateway: Gateway) -> None:
     ("arguments", "said"),
     [
         (["exec", "shell", "-e", "NONAME", "-i", "x"], "NAME=VALUE"),
-        (["exec", "shell", "-e", "LD_PRELOAD=/x", "-i", "x"], "decides which code runs"),
+        (["exec", "shell", "-e", "LD_PRELOAD=/x", "-i", "x"], "controls which code runs"),
         (["connect", "shell", "--native"], "for databases"),
         (["connect", "shell", "--native", "--reason", "ticket 4711"], "cannot be combined with --native"),
         (["connect", "shell", "--duration", "for ever"], "is not a duration"),

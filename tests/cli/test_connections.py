@@ -72,6 +72,18 @@ def test_lists_are_filtered(known: Served, arguments: tuple[str, ...], names: li
     assert [one["name"] for one in known.json("connections", "list", *arguments)] == names
 
 
+def test_uses_lists_what_the_caller_can_do(known: Served) -> None:
+    known.ok("connections", "update", "shop", "--set", "reviewers=dba", "--set", "description=orders of the shop")
+    known.ok("connections", "update", "store", "--set", "access_mode_exec=disabled")
+    lines = [line.split("\t") for line in known.ok("connections", "uses").stdout.splitlines()]
+    assert lines[0] == ["shop", "review", "review", "review", "yes", "-", "0", "orders of the shop"]
+    assert lines[1][:5] == ["store", "yes", "no", "yes", "yes"]
+    (shop,) = known.json("connections", "uses", "--search", "ORDERS")
+    assert shop["access"]["uses"]["exec"]["reason"].startswith("connection 'shop' needs a review")
+    known.ok("connections", "update", "shop", "--unset", "reviewers", "--unset", "description")
+    assert known.json("connections", "show", "shop")["description"] == ""
+
+
 def test_single_fields_are_set_and_emptied(known: Served) -> None:
     known.ok("connections", "update", "shop", "--set", "access_max_duration=60", "--set", "reviewers=a, b")
     shown = known.json("connections", "show", "shop")
@@ -237,7 +249,7 @@ def test_a_password_in_clear_is_warned_of(console: Served, name: str, value: str
         (("--env", "hunter-2=x"), "--env: write it as KEY=VALUE or KEY"),
         (("--env", "NO_SUCH_VARIABLE"), "set the environment variable NO_SUCH_VARIABLE"),
         (("--env", "PASS=_hunter2:x:y"), "PASS=- or PASS=base64://"),
-        (("--env", "PASS=_vaultkv2:hunter2"), "is written _vaultkv2:PATH:KEY"),
+        (("--env", "PASS=_vaultkv2:hunter2"), "must have the form _vaultkv2:PATH:KEY"),
         (("--env", "PASS=base64://hunter2"), "is not base64"),
         (("--env", "PASS=file:///no/hunter2"), "the file cannot be read: No such file"),
         (("--env", "PASS=a", "--secret-file", "PASS=b"), "PASS is given twice"),
@@ -307,6 +319,14 @@ def test_a_command_that_the_gateways_own_agent_will_not_run_is_warned_of_at_once
     assert "console cannot be used yet" in applied.stderr
     made = known.ok("connections", "create", "orders", "--agent", "own", "--env", "HOST=db", "--env", "USER=app")
     assert "Warning" not in made.stderr  # no command
+
+
+def test_web_terminal_and_its_fresh_factor_are_switched(known: Served) -> None:
+    names = ("access_mode_web_terminal", "access_fresh_factor")
+    made = known.json("connections", "create", "shell", "--command", "bash", "--agent", "edge", "--web-terminal")
+    assert [made[name] for name in names] == ["enabled", "disabled"]
+    changed = known.json("connections", "update", "shell", "--no-web-terminal", "--fresh-factor")
+    assert [changed[name] for name in names] == ["disabled", "enabled"]
 
 
 def apply(gate: Served, folder: Path, body: Any) -> list[str]:
@@ -449,3 +469,14 @@ def test_credentials_list_tells_valid_expired_and_revoked_apart(known: Served) -
     lines = known.ok("credentials", "list", "shop").stdout.splitlines()
     states = {line.split("\t")[0]: line.split("\t")[-1] for line in lines}
     assert states == {kept["id"]: "valid", ended["id"]: "revoked", over["id"]: "expired"}
+
+
+def test_own_credentials_need_no_connection(known: Served) -> None:
+    issued = known.json("credentials", "issue", "store")
+    line = next(line for line in known.ok("credentials", "list").stdout.splitlines() if line.startswith(issued["id"]))
+    assert line.split("\t")[-2:] == ["valid", "store"]
+    known.ok("credentials", "revoke", issued["id"])
+    states = {one["id"]: one["status"] for one in known.json("credentials", "list")}
+    assert states[issued["id"]] == "revoked"
+    assert known.cli("credentials", "revoke", "store", issued["id"], "more").exit_code == 2
+    assert known.cli("credentials", "revoke", "0d5b6a58-0f2b-4b4e-9a3c-0d2a5e3f7c11").exit_code == 5

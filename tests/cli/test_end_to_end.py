@@ -158,10 +158,14 @@ def test_a_connection_is_tested_and_looked_into(gateway: Gateway) -> None:
     assert re.search(r"^email\ttext\tno$", columns, re.MULTILINE), columns
     found = json.loads(gateway.run("connections", "schema", "shop-demo", "--databases", "--json").stdout)
     assert found["databases"]
+    every = gateway.run("connections", "schema", "shop-demo", "--columns").stdout
+    assert "public.customers" in every
+    assert "public.orders" in every
     missing = gateway.run("connections", "schema", "shop-demo", "--table", "no such table")
     assert (missing.returncode, missing.stdout) == (5, "")
-    assert "no such table" in missing.stderr
+    assert "the table does not exist" in missing.stderr
     assert gateway.run("connections", "schema", "shop-demo", "--databases", "--table", "x").returncode == 2
+    assert gateway.run("connections", "schema", "shop-demo", "--columns", "--table", "x").returncode == 2
 
 
 def test_a_connection_that_does_not_work_says_why(gateway: Gateway) -> None:
@@ -371,8 +375,8 @@ def test_a_killed_worker_comes_back_and_its_session_is_closed(gateway: Gateway) 
     connection.execute("select 'shown before the crash'")
     os.kill(worker_of(gateway), signal.SIGKILL)
     assert ends(connection, within(5))
-    wait_until(lambda: "w1 runs again" in gateway.log, 60)
-    assert "w1 was ended by signal SIGKILL; it is started again" in gateway.log
+    wait_until(lambda: "w1 has restarted" in gateway.log, 60)
+    assert "w1 was ended by signal SIGKILL; restarting it" in gateway.log
     with psycopg.connect(uri(gateway)) as again:
         assert again.execute("select 1").fetchone() == (1,)
 

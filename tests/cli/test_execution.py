@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from postern.cli.progress import ProgressLine
-from postern.cli.scripts import outcome, reviewed
-from postern.cli.scripts.reviewed import Patience
+from postern.cli.scripts import outcome, review_wait
+from postern.cli.scripts.review_wait import Patience
 from postern.client.client import Client
 from postern.client.client_http import Http
 from postern.client.client_shapes import ExecResult
@@ -102,7 +102,7 @@ class Reviewed:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reviewed, "PAUSE", 0.01)
+    monkeypatch.setattr(review_wait, "PAUSE", 0.01)
 
 
 @pytest.mark.usefixtures("at_once")

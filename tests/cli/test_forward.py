@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from postern.cli.terminal.forward import LOOPBACK, PortForward, Reached
+from postern.cli.terminal.forward import LOOPBACK, PortForward, StreamRequest
 from postern.domain.secret import Secret
 from postern.transport import certificates, websocket
 from postern.transport.certificates import TlsFiles
@@ -83,8 +83,8 @@ def failures() -> list[str]:
 async def port(material: TlsFiles, far: Far, failures: list[str]) -> AsyncIterator[int]:
     server = await websocket.serve(far.opened, LOOPBACK, 0, material.server_context())
     at = server.sockets[0].getsockname()[1]
-    reached = Reached(f"wss://{LOOPBACK}:{at}", Secret("t0ken"), "shop demo/1", material.authority.read_text())
-    forward = PortForward(reached, failures.append)
+    request = StreamRequest(f"wss://{LOOPBACK}:{at}", Secret("t0ken"), "shop demo/1", material.authority.read_text())
+    forward = PortForward(request, failures.append)
     yield await forward.start(0)
     await forward.stop()
     server.close()
@@ -141,8 +141,8 @@ async def test_the_gateways_refusal_ends_the_client_and_is_said(
 
 
 async def test_a_gateway_that_is_not_there_is_said(material: TlsFiles, failures: list[str]) -> None:
-    reached = Reached(f"wss://{LOOPBACK}:1", Secret("t"), "shop", material.authority.read_text())
-    forward = PortForward(reached, failures.append)
+    request = StreamRequest(f"wss://{LOOPBACK}:1", Secret("t"), "shop", material.authority.read_text())
+    forward = PortForward(request, failures.append)
     reader, writer = await asyncio.open_connection(LOOPBACK, await forward.start(0))
     with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
         await asyncio.wait_for(reader.readexactly(1), 60)
@@ -157,7 +157,7 @@ async def test_a_server_that_is_not_the_gateway_is_given_no_byte(far: Far, tmp_p
     trusted = certificates.ensure(tmp_path / "trusted", [LOOPBACK])
     server = await websocket.serve(far.opened, LOOPBACK, 0, impostor.server_context())
     url = f"wss://{LOOPBACK}:{server.sockets[0].getsockname()[1]}"
-    forward = PortForward(Reached(url, Secret("t"), "shop", trusted.authority.read_text()), failures.append)
+    forward = PortForward(StreamRequest(url, Secret("t"), "shop", trusted.authority.read_text()), failures.append)
     reader, writer = await asyncio.open_connection(LOOPBACK, await forward.start(0))
     with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
         await asyncio.wait_for(reader.readexactly(1), 60)

@@ -24,7 +24,7 @@ from tests.support.served import ANN, PASSWORD, ROOT, Served
 from postern.cli.commands.connect_commands import keep_fresh
 from postern.cli.login import login_renewal, profile
 from postern.cli.login.config_file import Profile, TokenKind, change
-from postern.cli.terminal.forward import PortForward, Reached
+from postern.cli.terminal.forward import PortForward, StreamRequest
 from postern.client.client_authentication import LoginState
 from postern.domain.secret import Secret
 
@@ -49,6 +49,7 @@ def test_what_is_not_given_is_asked_for(gate: Served) -> None:
     assert ROOT in again.stdout
 
 
+@pytest.mark.ci
 def test_a_terminal_shows_that_a_browser_is_waited_for_until_it_is_given_up(gate: Served) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(
@@ -239,7 +240,7 @@ def forward_for(gate: Served, hours: float, now: Profile | None = None) -> tuple
     """The token of a forward before and after it had time to look; `now` is what the profile is meanwhile."""
     before = age(gate, hours=hours)
     used = gate.config.profiles["default"]
-    forward = PortForward(Reached("wss://localhost:1", before, "shop", ""), pytest.fail)
+    forward = PortForward(StreamRequest("wss://localhost:1", before, "shop", ""), pytest.fail)
 
     looked = 0
 
@@ -260,7 +261,7 @@ def forward_for(gate: Served, hours: float, now: Profile | None = None) -> tuple
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(login_renewal, "fresh", look)
         asyncio.run(run())
-    return before, forward.reached.token
+    return before, forward.request.token
 
 
 def test_a_forward_outlives_a_token(gate: Served) -> None:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from click.testing import CliRunner, Result
@@ -190,3 +191,22 @@ def test_the_gateways_own_store_is_verified_on_its_host(home: Path) -> None:
     assert result.exit_code == 1
     assert "FOUND unreadable: segment 1" in result.output
     assert "no organisation" in run("--organisation", "away").output
+
+
+def test_proof_of_one_session_is_shown_and_verified(gate: Served, proving: Records) -> None:
+    session = str(gate.run(proving.recorded(0)))
+    assert "pending: no checkpoint covers" in gate.ok("sessions", "proof", session).stdout
+    refused = gate.cli("sessions", "proof", session, "--verify")
+    assert refused.exit_code != 0
+    assert "postern recordings checkpoint" in refused.output
+    gate.json("recordings", "checkpoint")
+    shown = gate.ok("sessions", "proof", session[:8], "--verify").stdout
+    assert "verified: the last verification found the session and its recording unchanged" in shown
+    answer = gate.json("sessions", "proof", session)
+    assert (answer["state"], answer["verification"]["is_good"], answer["findings"]) == ("verified", True, [])
+    statement = "update sessions set user_name = 'x' where id = :id"
+    gate.run(proving.sql(statement, id=proving.key_of(UUID(session))))
+    changed = gate.cli("sessions", "proof", session, "--verify")
+    assert changed.exit_code == 1
+    assert "FOUND changed: session" in changed.output
+    assert json.loads(gate.cli("sessions", "proof", session, "--verify", "--json").stdout)["state"] == "changed"

@@ -66,7 +66,7 @@ def test_from_a_hold_to_a_purge(gate: Served, keeping: Keeping) -> None:
     assert len(gate.json("sessions", "list", "--held")["data"]) == 2
     purge = ("sessions", "purge", key, "--reason", "asked to", "--what", "session")
     assert "'case A'" in gate.cli(*purge, "--yes").output
-    assert "no hold" in gate.cli("sessions", "legal-hold", "remove", key, "--name", "case B", "--yes").output
+    assert "no legal hold" in gate.cli("sessions", "legal-hold", "remove", key, "--name", "case B", "--yes").output
     gate.ok("sessions", "legal-hold", "remove", key, "--name", "case A", "--yes")
     gate.ok("sessions", "hold", key, "--name", "case C", "--reason", "by the command of earlier versions")
     gate.ok("sessions", "release", key, "--name", "case C", "--yes")

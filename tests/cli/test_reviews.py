@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from click.testing import Result
@@ -17,7 +17,7 @@ from tests.support.served import ANN, PASSWORD, ROOT, Served
 
 from postern.cli.commands.review_commands import changes
 from postern.cli.login.profile import config, require
-from postern.cli.scripts import reviewed
+from postern.cli.scripts import review_wait
 from postern.client.client import Client
 from postern.client.client_http import Http
 from postern.client.client_shapes import ReviewShape
@@ -76,7 +76,7 @@ def test_a_script_that_waits_says_who_decides_where_and_how_to_go_on(ann: Served
 
 
 def test_what_waits_longer_than_wanted_is_left(ann: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reviewed, "PAUSE", 0.01)
+    monkeypatch.setattr(review_wait, "PAUSE", 0.01)
     done = ann.cli(*EXEC, "--wait-review", "0.05", "--json")
     told = json.loads(done.stdout)
     assert (done.exit_code, told["output_status"], told["has_review"]) == (7, "waiting", True)
@@ -284,6 +284,26 @@ def test_exec_asks_for_no_review_while_the_agent_is_offline(ann: Served) -> None
     assert ann.json("sessions")["data"] == []
 
 
+def test_access_is_requested_for_certain_hours(ann: Served) -> None:
+    window = ("--time-window", "22:00-06:00", "--time-zone", "Europe/Vienna")
+    requested = ann.cli("reviews", "request", "guarded", *window, "--json")
+    assert requested.exit_code == 7
+    hours = {"start_time": "22:00", "end_time": "06:00", "time_zone": "Europe/Vienna"}
+    assert json.loads(requested.stdout)["review"]["time_window"] == {"type": "time_range", "configuration": hours}
+    assert ann.cli("reviews", "request", "guarded", "--time-window", "22:00").exit_code == 2
+
+
+def test_access_is_requested_for_a_credential(ann: Served) -> None:
+    credential = ann.json("credentials", "issue", "guarded")["id"]
+    waits = ann.cli("reviews", "request", "guarded", "--credential", credential, "--json")
+    assert waits.exit_code == 7, waits.output
+    own = json.loads(ann.cli("reviews", "request", "guarded", "--json").stdout)["review"]
+    assert json.loads(waits.stdout)["review"]["id"] != own["id"]
+    unknown = ann.cli("reviews", "request", "guarded", "--credential", str(uuid4()))
+    assert unknown.exit_code == 5
+    assert "of yours" in unknown.output + unknown.stderr
+
+
 def test_access_is_requested_ahead_of_time_and_connects_at_once(ann: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     request = ("reviews", "request", "guarded", "--duration", "20m", "--reason", "ticket 4711")
     waits = ann.cli(*request)
@@ -296,7 +316,7 @@ def test_access_is_requested_ahead_of_time_and_connects_at_once(ann: Served, mon
     again = ann.cli(*request, "--json")
     assert (again.exit_code, json.loads(again.stdout)["review"]["id"]) == (7, review["id"])
     assert as_root(ann, "reviews", "approve", review["id"]).exit_code == 0
-    monkeypatch.setattr(reviewed, "PAUSE", 0.01)
+    monkeypatch.setattr(review_wait, "PAUSE", 0.01)
     approved = ann.ok(*request, "--wait")
     assert "Approved until" in approved.stdout
     assert "run `postern connect guarded` now" in approved.stdout
@@ -326,16 +346,16 @@ def test_reviews_that_nobody_decided_are_listed_apart_from_used_ones(
     assert re.search(rf"^status +{status}$", ann.ok("reviews", "show", review["id"]).stdout, re.MULTILINE)
     (shown,) = ann.json("reviews")["data"]
     assert (shown["status"], shown["outcome"]) == ("EXPIRED", status.lower())
-    assert said in reviewed.outcome_line(shown)
+    assert said in review_wait.outcome_line(shown)
 
 
 def test_request_for_access_that_is_refused_has_the_code_of_a_refusal(
     ann: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     review = json.loads(ann.cli("reviews", "request", "guarded", "--json").stdout)["review"]
-    monkeypatch.setattr(reviewed, "PAUSE", 0.01)
+    monkeypatch.setattr(review_wait, "PAUSE", 0.01)
     monkeypatch.setattr(
-        reviewed,
+        review_wait,
         "missing_approvals",
         lambda one: as_root(ann, "reviews", "reject", one["id"], "--comment", "no").output,
     )
@@ -357,4 +377,4 @@ def test_request_for_access_by_ssh_is_refused_with_what_to_do(ann: Served) -> No
     fields = {"type": ConnectionType.APPLICATION, "subtype": "ssh", "reviewers": ("admin",)}
     ann.run(ann.world.add_connection("web", agent=agent, **fields))
     refused = ann.cli("reviews", "request", "web")
-    assert (refused.exit_code, "`ssh` asks for the review itself" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "run `ssh`, which requests the review itself" in refused.stderr) == (1, True)

@@ -52,3 +52,11 @@ def test_what_is_wrong_is_said(ann: Served) -> None:
     refused = ann.cli(*CREATE, "-c", "shop", "--cron", "never", "-p", "pin=4711")
     assert (refused.exit_code, "cron: must be five fields" in refused.stderr) == (1, True)
     assert "4711" not in refused.stderr
+
+
+def test_times_are_printed_before_a_schedule_is_created(ann: Served) -> None:
+    printed = ann.ok(*SCHEDULES, "times", "30 2 * * MON-FRI", "--zone", "Europe/Berlin", "--count", "2").stdout
+    first, *times = printed.splitlines()
+    assert first == "At 02:30 on Monday through Friday (Europe/Berlin)"
+    assert (len(times), sorted(times)) == (2, times)
+    assert "Bad minute" in ann.cli(*SCHEDULES, "times", "61 * * * *").stderr

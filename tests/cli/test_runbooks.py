@@ -98,6 +98,8 @@ def test_runbooks_are_listed_and_shown(root: Served) -> None:
     assert lines[0].startswith(f"/bad.runbook.sh\t{NAME}\tshop\t-\tline 1, column ")
     assert lines[1].split("\t") == ["/ops/hello.runbook.sh", NAME, "shop", "name", ""]
     assert "no runbooks that you can run" in root.ok("runbooks", "list", "--connection", "nowhere").stderr
+    name = lines[0].split("\t")[0]
+    assert root.ok("runbooks", "list", "--search", name.upper()).stdout.splitlines() == lines[:1]
     assert len(root.ok("runbooks", "list", "--connection", "nowhere", "--all").stdout.splitlines()) == 2
     shown = root.ok("runbooks", "show", "ops/hello.runbook.sh").stdout
     assert "name\ttext\trequired\t-\t\twhom to greet" in shown

@@ -39,7 +39,7 @@ def test_an_authenticator_app_is_added_by_qr_code(gate: Served, app_key: str) ->
     assert "otpauth://totp/Postern" in done.stderr
     assert "\u2580" in done.stderr  # half blocks of the QR code
     assert KEY in done.stderr
-    assert "is not the one" in done.stderr  # the first code was wrong
+    assert "does not match the code" in done.stderr  # the first code was wrong
     assert len(done.stdout.splitlines()) == 11  # "Added", and ten recovery codes
     assert PASSWORD not in done.output
     listed = gate.json("second-factor")

@@ -28,6 +28,20 @@ EMPTY: dict[str, Any] = {
             ["1.0 ms  y", "! no \\x1b]0;t\\x07", "-> failed  (1.0 ms)"],
         ),
         ({"statement": "drop", "refusal": {"rule": "r", "message": "blocked"}}, ["1.0 ms  drop", "! blocked"]),
+        (
+            {
+                "statement": "m",
+                "masked": [
+                    {"rule": "a\x1b[2J", "strategy": "hash", "info_types": [], "values": 1},
+                    {"rule": None, "strategy": "replace", "info_types": ["X", "Y"], "values": 1200},
+                ],
+            },
+            [
+                "1.0 ms  m",
+                'masked by rule "a\\x1b[2J" (hash): 1 value',
+                "masked by information types of the connection (replace, X, Y): 1,200 values",
+            ],
+        ),
         ({"note": "[note] killed\r\nx"}, ["1.0 ms  [note] killed\\r\\nx"]),
         (
             {"statement": "z", "statement_size": 70_000, "truncated": True},

@@ -73,7 +73,7 @@ def test_template_is_shown_with_its_fields_and_cannot_steer_the_terminal(root: S
     assert "f  custom  \\x1b[2J\\n\\u202e\n" in shown
     wrong = TEMPLATE | {"mapping_types": {"items": [{"tracker_field": "f", "type": "preset", "value": "x"}]}}
     refused = root.cli("admin", "issue-templates", "create", "-", stdin=json.dumps(wrong))
-    assert "mapping_types.items[0].value: unknown preset 'x'; one of session.id" in refused.stderr
+    assert "mapping_types.items[0].value: unknown preset 'x'; use one of session.id" in refused.stderr
 
 
 def test_issues_that_were_given_up_are_listed_and_tried_again(root: Served) -> None:

@@ -36,6 +36,7 @@ def test_pauses_double_from_one_second_to_thirty_with_jitter(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("answer", ["nobody", "silence", "nonsense"])
+@pytest.mark.ci
 async def test_whatever_is_there_instead_of_a_gateway_it_tries_again(
     answer: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -11,10 +13,10 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy.engine import make_url
 
-from postern.client.native_clients import credential_in_form
+from postern.client.native_clients import CLIENTS, credential_in_form
 from postern.domain.secret import Secret
 from postern.errors import Invalid
-from postern.protocols.clients import NativeCredential
+from postern.protocols.clients import NativeCredential, PasswordSource
 
 # What each form has to escape in some place: quotes, a backslash, a colon, `#`, `%`, `$`, blanks, letters beyond ASCII.
 ODD = "p:a/s?s#w%4o$r`d\\ 'x\" &ü@"
@@ -101,3 +103,42 @@ def test_address_of_ipv6_is_bracketed_in_urls() -> None:
     one = NativeCredential("a", Secret("b"), "::1", 7432, "shop", None)
     assert conninfo_to_dict(credential_in_form("postgres", "uri", one))["host"] == "::1"
     assert "[::1]:7432" in credential_in_form("postgres", "jdbc", one)
+
+
+@pytest.mark.parametrize("subtype", [*CLIENTS])
+def test_lines_contain_the_password_only_where_they_say_so(subtype: str) -> None:
+    password = "s3cret-part"
+    one = NativeCredential("ann-shop-x1", Secret(password), "gateway.example.com", 7432, "shop", Path("ca.crt"))
+    lines = CLIENTS[subtype].lines(one)
+    assert lines[0].name == CLIENTS[subtype].program
+    assert {line.name for line in lines[1:]} == set(CLIENTS[subtype].forms)
+    for line in lines:
+        assert (password in line.text) is (line.password is PasswordSource.LINE), line.name
+        assert (line.password is PasswordSource.ENVIRONMENT) <= bool(line.variable), line.name
+
+
+@pytest.mark.parametrize("subtype", [*CLIENTS])
+def test_lines_and_forms_of_a_credential_are_the_same_text(subtype: str) -> None:
+    one = credential(ODD)
+    for line in CLIENTS[subtype].lines(one)[1:]:
+        given = one if line.password is PasswordSource.LINE else replace(one, password=None)
+        assert line.text == credential_in_form(subtype, line.name, given)
+
+
+def test_postgres_lines_without_a_password_are_read_back() -> None:
+    lines = {line.name: line.text for line in CLIENTS["postgres"].lines(credential("ann"))}
+    program, uri = shlex.split(lines["psql"])
+    assert program == "psql"
+    for text in (uri, lines["uri"]):
+        found = conninfo_to_dict(text)
+        assert (found["user"], found["host"], found["sslmode"]) == ("ann", "gateway.example.com", "verify-full")
+        assert "password" not in found
+    assert make_url(lines["sqlalchemy"]).password is None
+    (statement,) = ast.parse(lines["django"]).body
+    assert isinstance(statement, ast.Assign)
+    assert "PASSWORD" not in ast.literal_eval(statement.value)["default"]
+
+
+def test_mysql_line_without_a_password_asks_for_it() -> None:
+    line = CLIENTS["mysql"].lines(credential("ann"))[0]
+    assert (line.password, "--password" in shlex.split(line.text)) == (PasswordSource.PROMPT, True)

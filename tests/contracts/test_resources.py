@@ -27,6 +27,7 @@ IDENTIFIER = "0d5b6a58-0f2b-4b4e-9a3c-0d2a5e3f7c11"
 AGENT = "9a0e6bd2-51b2-4a3e-8a55-6f0e4b0e7d10"
 MODES = {f"access_{name}": "enabled" for name in ("mode_connect", "mode_exec", "mode_runbooks", "schema")}
 TEXT = {"rules": [{"type": "deny_words_list", "words": ["drop"]}]}
+GUARDRAIL = {"input": TEXT, "description": "why", "enabled": False}
 EMAILS = [{"name": "PEOPLE", "entity_types": ["EMAIL_ADDRESS"]}]
 PROMPTS = {
     "items": [{"tracker_field": "f1", "label": "Why", "field_type": "text", "required": True, "description": ""}]
@@ -112,7 +113,7 @@ KINDS = {
         can_be_renamed=False,
         renewal="key",
     ),
-    "guardrail": Kind("/guardrails", lambda made: made.guardrails, {}, {"input": TEXT, "description": "why"}),
+    "guardrail": Kind("/guardrails", lambda made: made.guardrails, {}, GUARDRAIL),
     "masking rule": Kind(
         "/datamasking-rules",
         lambda made: made.masking_rules,
@@ -310,6 +311,16 @@ async def test_list_is_by_name_in_pages_and_can_be_narrowed_to_a_name(api: Api, 
     assert ([one[kind.key] for one in last["data"]], last["total"]) == ([added[1]], 1)
     for wrong in ({"limit": 0}, {"limit": 101}, {"limit": "x"}, {"offset": -1}):
         message(await api.as_admin.get(kind.path, params=wrong), 422)
+
+
+async def test_list_can_be_searched_for_a_part_of_the_name(api: Api, kind: Kind) -> None:
+    if kind.address:  # their list is short, and has no search
+        return
+    found = [(await made(api, kind, name))[kind.key] for name in ("finance-eu", "finance-us", "other-one")][:2]
+    page = (await api.as_auditor.get(kind.path, params={"search": "FINANCE-", "limit": 1})).json()
+    assert (page["data"][0][kind.key], page["total"], page["has_next_page"]) == (found[0], 2, True)
+    for nothing in ("finance%", "finance_eu"):  # a name with a wildcard in it is only a name
+        assert (await api.as_auditor.get(kind.path, params={"search": nothing})).json()["total"] == 0
 
 
 async def test_name_is_taken_once(api: Api, kind: Kind) -> None:

@@ -109,21 +109,21 @@ def test_there_are_no_other_presets() -> None:
         ({"description": "x" * 10_001}, "description: at most 10000"),
         (
             {"mappings": (custom("1"), custom("2", "g"), preset("session.foo", "h"))},
-            "mapping_types.items[2].value: unknown preset 'session.foo'; one of session.id, session.user_email",
+            "mapping_types.items[2].value: unknown preset 'session.foo'; use one of session.id, session.user_email",
         ),
         ({"mappings": (preset("session.connection_tags."),)}, "mapping_types.items[0].value: unknown preset"),
         ({"mappings": (preset("session.connection_tags.a b"),)}, "mapping_types.items[0].value: unknown preset"),
         ({"mappings": (custom(" "),)}, "mapping_types.items[0].value: must have 1 to 4000"),
         ({"mappings": (custom("x", ""),)}, "mapping_types.items[0].tracker_field: must have"),
-        ({"mappings": (custom("1"), custom("2"))}, "mapping_types.items[1].tracker_field: 'f' is filled in by "),
+        ({"mappings": (custom("1"), custom("2"))}, "mapping_types.items[1].tracker_field: 'f' is already set by "),
         ({"mappings": tuple(custom("x", str(n)) for n in range(51))}, "mapping_types.items: 51 given, at most 50"),
         (
             {"mappings": (custom("x"),), "prompts": (Prompt("g", "G"), Prompt("f", "F"))},
-            "prompt_types.items[1].tracker_field: 'f' is filled in by mapping_types.items[0] already",
+            "prompt_types.items[1].tracker_field: 'f' is already set by mapping_types.items[0]",
         ),
         (
             {"prompts": (Prompt("f", "F"),), "cmdb": (CmdbField("f", "Server"),)},
-            "cmdb_types.items[0].tracker_field: 'f' is filled in by prompt_types.items[0] already",
+            "cmdb_types.items[0].tracker_field: 'f' is already set by prompt_types.items[0]",
         ),
         ({"prompts": (Prompt("f", ""),)}, "prompt_types.items[0].label: must have"),
         ({"prompts": (Prompt("f", "F", description="x" * 10_001),)}, "prompt_types.items[0].description: at most"),
@@ -152,14 +152,17 @@ def test_all_that_is_missing_is_listed_by_label_and_field() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"site": "Rome"}, "does not ask for site; it asks for why, risk, when, asset, team"),
-        ({"other": "1", "mo\nre": "2"}, "does not ask for other, mo\\nre; it asks for"),
+        ({"site": "Rome"}, "has no prompts for site; it has why, risk, when, asset, team"),
+        ({"other": "1", "mo\nre": "2"}, "has no prompts for other, mo\\nre; it has"),
         ({"when": "tomorrow"}, "Start (when) must be a date and time such as 2026-01-31T09:30"),
         ({"when": "2026-13-01T00:00"}, "Start (when) must be a date and time"),
         ({"when": "2026-01-01T00:00+02:00"}, "Start (when) must be a date and time"),
         ({"when": "2026-01-01"}, "Start (when) must be a date and time"),
-        ({"when": "x", "why": "x" * 4_001}, "Reason (why) may have 4000 characters, 4001 given; Start (when) must"),
-        ({"team": "x" * 4_001}, "Team (team) may have 4000 characters"),
+        (
+            {"when": "x", "why": "x" * 4_001},
+            "Reason (why) can have at most 4000 characters; 4001 given; Start (when) must",
+        ),
+        ({"team": "x" * 4_001}, "Team (team) can have at most 4000 characters"),
     ],
 )
 def test_what_is_wrong_with_prompts_is_named(given: dict[str, str], says: str) -> None:

@@ -50,9 +50,9 @@ def test_what_is_no_reference(text: str) -> None:
 
 
 def test_attack_a_password_written_by_mistake_is_not_repeated() -> None:
-    with pytest.raises(Invalid, match="unknown provider; the references are _aws:NAME_OR_ARN:KEY, _azure:") as caught:
+    with pytest.raises(Invalid, match="unknown provider; use one of _aws:NAME_OR_ARN:KEY, _azure:") as caught:
         Reference.read("_hunter2:is:mine")
     assert "hunter2" not in caught.value.message
-    with pytest.raises(Invalid, match="is written _envjson:VARIABLE:KEY") as caught:
+    with pytest.raises(Invalid, match="must have the form _envjson:VARIABLE:KEY") as caught:
         Reference.read("_envjson:hunter2")
     assert "hunter2" not in caught.value.message

@@ -487,7 +487,7 @@ def test_what_waits_is_bounded() -> None:
     half = MAX_OF_ORGANISATION // 2
     assert Crowd(MAX_OF_SESSION - 1, MAX_OF_OWNER - 1, half - 1, MAX_LATELY - 1).full() is None
     assert Crowd(0, FEW_OF_OWNER - 1, MAX_OF_ORGANISATION - 1, 0).full() is None
-    assert "of yours wait already" in (Crowd(0, FEW_OF_OWNER, half, 0).full() or "")
+    assert "pending reviews, which is the limit; withdraw one" in (Crowd(0, FEW_OF_OWNER, half, 0).full() or "")
     for crowd in (
         Crowd(MAX_OF_SESSION, 0, 0, 0),
         Crowd(0, MAX_OF_OWNER, 0, 0),

@@ -102,9 +102,9 @@ def test_force_counts_only_for_groups_that_reviewer_is_still_in() -> None:
         assert said.voice.forced
 
 
-def test_denial_names_groups_or_nobody() -> None:
+def test_denial_names_groups_or_no_group() -> None:
     seats = {UUID(int=2): seat("dev")}
-    with pytest.raises(Denied, match="only members of nobody can force"):
+    with pytest.raises(Denied, match="only members of no group can force"):
         weigh(review(), ANN, Ruling(Choice.APPROVED, AT, force=True), seats, own_allowed=False)
     with pytest.raises(Denied, match="this review is for 'dba', 'legal'"):
         weigh(

@@ -79,7 +79,7 @@ def test_it_is_what_asyncssh_hands_on_and_judged_where_that_is_lenient(authority
 
 def test_another_authority_proves_nothing(authority: Authority, tmp_path: Path) -> None:
     data = Authority(tmp_path).sign("-n", "ann@example.com")
-    assert judged(authority, data) == "it was signed by another authority"
+    assert judged(authority, data) == "it was signed by a different authority"
 
 
 def test_a_hosts_certificate_lets_no_user_in(authority: Authority) -> None:
@@ -158,7 +158,7 @@ def test_what_is_critical_and_not_held_to_refuses(authority: Authority) -> None:
     assert "force-command" in str(judged(authority, command))
     for name in (b"verify-required", b"x@example.com", b"Source-Address"):
         data = ssh_ca.changed(authority.sign("-n", "ann@example.com"), CRITICAL, string(name) + string(b""))
-        assert judged(authority, data) == "it has a critical option that is not known here"
+        assert judged(authority, data) == "it has a critical option that is not supported"
 
 
 def test_it_says_what_may_be_forwarded(authority: Authority) -> None:
@@ -190,8 +190,8 @@ def test_one_that_never_ends_has_no_end(authority: Authority) -> None:
         (AUTHORITY, string(b"ssh-dss") + string(b"x"), "by a plain key"),
         (AUTHORITY, string(b"ssh-ed25519") + string(b"x" * 31), "cannot be read"),
         (SIGNATURE, string(b"ssh-rsa") + string(b"x"), "too weak or does not match its authority"),
-        (0, b"ssh-dss-cert-v01@openssh.com", "of no kind"),
-        (0, b"ssh-ed25519", "of no kind"),
+        (0, b"ssh-dss-cert-v01@openssh.com", "its type is not supported"),
+        (0, b"ssh-ed25519", "its type is not supported"),
     ],
 )
 def test_what_is_not_exactly_a_certificate_is_refused(

@@ -41,6 +41,7 @@ def test_marks_of_direction_are_shown_as_what_they_are(mark: str) -> None:
 
 
 @pytest.mark.parametrize("letter", string.ascii_lowercase)
+@pytest.mark.ci
 def test_small_letters_hold_what_a_search_without_regard_to_case_finds(letter: str) -> None:
     everything = "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))
     for found in re.finditer(letter, everything, re.IGNORECASE):

@@ -1,4 +1,4 @@
-"""One real PostgreSQL and one gateway for all end-to-end tests that leave both as they found them."""
+"""One real PostgreSQL and one gateway, shared by all end-to-end tests that change neither."""
 
 from __future__ import annotations
 

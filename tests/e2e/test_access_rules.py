@@ -1,4 +1,4 @@
-"""Access rules and live sessions: who loses access is cut within two seconds, on every path."""
+"""Access rules and live sessions: a user who loses access is disconnected within two seconds, on every path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until, within
 from tests.support.world import CLIENT
 
-from postern.cli.terminal.forward import PortForward, Reached
+from postern.cli.terminal.forward import PortForward, StreamRequest
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.secret import Secret
@@ -61,7 +61,7 @@ def connected(gateway: Gateway, who: Principal, connection: str = "target") -> p
     return made
 
 
-def test_a_changed_rule_cuts_who_it_no_longer_names_and_nobody_else(ruled: Gateway, ann: Principal) -> None:
+def test_changed_access_rule_ends_only_sessions_of_users_it_no_longer_names(ruled: Gateway, ann: Principal) -> None:
     with connected(ruled, ann) as mine, connected(ruled, ruled.admin) as other:
         change = {"groups": ("sre",)}
         ruled.call(ruled.services.access_rules.update(ruled.admin, "for dba", change))
@@ -69,19 +69,19 @@ def test_a_changed_rule_cuts_who_it_no_longer_names_and_nobody_else(ruled: Gatew
         assert other.execute("select 1").fetchone() == (1,)
 
 
-def test_groups_that_are_taken_away_cut_the_session(ruled: Gateway, ann: Principal) -> None:
+def test_removing_the_users_groups_ends_the_session(ruled: Gateway, ann: Principal) -> None:
     with connected(ruled, ann) as mine:
         ruled.call(ruled.services.users.update(ruled.admin, ann.email, {"groups": ("sre",)}))
         assert "has ended" in cut(mine)
 
 
-def test_a_deleted_group_cuts_the_session(ruled: Gateway, ann: Principal) -> None:
+def test_deleting_a_group_ends_sessions_of_its_members(ruled: Gateway, ann: Principal) -> None:
     with connected(ruled, ann) as mine:
         ruled.call(ruled.services.groups.remove(ruled.admin, "dba"))
         assert "has ended" in cut(mine)
 
 
-def test_switching_the_feature_on_cuts_what_no_rule_names(ruled: Gateway, ann: Principal) -> None:
+def test_enabling_access_control_ends_sessions_without_an_access_rule(ruled: Gateway, ann: Principal) -> None:
     services = ruled.services
     ruled.call(services.features.put(ruled.admin, "access-control", enabled=False))
     with connected(ruled, ann, "other") as mine, connected(ruled, ann) as allowed:
@@ -90,9 +90,7 @@ def test_switching_the_feature_on_cuts_what_no_rule_names(ruled: Gateway, ann: P
         assert allowed.execute("select 1").fetchone() == (1,)
 
 
-def test_a_login_whose_connection_is_hidden_is_told_what_a_wrong_password_is_told(
-    ruled: Gateway, ann: Principal
-) -> None:
+def test_login_to_a_hidden_connection_gets_the_error_of_a_wrong_password(ruled: Gateway, ann: Principal) -> None:
     issued = ruled.credential("target", principal=ann)
     ruled.call(ruled.services.access_rules.update(ruled.admin, "for dba", {"connections": ()}))
     with pytest.raises(psycopg.OperationalError, match=REFUSED_LOGIN) as refused:
@@ -103,7 +101,7 @@ def test_a_login_whose_connection_is_hidden_is_told_what_a_wrong_password_is_tol
 class Watched(PortForward):
     """It tells when the gateway has taken a client, whose caller it knows then."""
 
-    def __init__(self, reached: Reached) -> None:
+    def __init__(self, reached: StreamRequest) -> None:
         super().__init__(reached, lambda _: None)
         self.taken = threading.Event()
 
@@ -124,13 +122,13 @@ def tunnelled(gateway: Gateway, who: Principal, connection: str = "target") -> I
     authority = tls.authority(gateway.settings)
     assert authority is not None
     url = f"wss://localhost:{gateway.settings.tunnel_port}"
-    forward = Watched(Reached(url, login_token(gateway, who), connection, authority.read_text()))
+    forward = Watched(StreamRequest(url, login_token(gateway, who), connection, authority.read_text()))
     port = gateway.call(forward.start(0))
     yield port, forward
     gateway.call(forward.stop())
 
 
-def test_a_session_through_the_tunnel_is_cut(ruled: Gateway, ann: Principal) -> None:
+def test_tunnelled_session_ends_when_its_access_is_removed(ruled: Gateway, ann: Principal) -> None:
     with tunnelled(ruled, ann) as (port, _):
         url = f"postgresql://ann@127.0.0.1:{port}/postgres?sslmode=disable"
         with psycopg.connect(url, autocommit=True) as mine:
@@ -139,7 +137,9 @@ def test_a_session_through_the_tunnel_is_cut(ruled: Gateway, ann: Principal) -> 
             assert "has ended" in cut(mine)
 
 
-def test_a_script_that_runs_is_cut(ruled: Gateway, ann: Principal, direct: psycopg.Connection) -> None:
+def test_running_script_ends_when_its_access_rule_is_deleted(
+    ruled: Gateway, ann: Principal, direct: psycopg.Connection
+) -> None:
     text = "select 'access rules', pg_sleep(300)"
     session = ruled.call(ruled.services.sessions.submit(ann, "target", text, source="::1"))
     wait_until(lambda: running(direct, "access rules"))
@@ -150,8 +150,8 @@ def test_a_script_that_runs_is_cut(ruled: Gateway, ann: Principal, direct: psyco
     ruled.call(ruled.services.access_rules.create(ruled.admin, rule))
 
 
-def test_a_tunnel_that_was_opened_before_and_speaks_afterwards(ruled: Gateway, ann: Principal) -> None:
-    """Who is carried is known before their client says a word: it must not keep rights by keeping silent."""
+def test_tunnelled_client_that_sends_nothing_until_access_is_removed_is_denied(ruled: Gateway, ann: Principal) -> None:
+    """The user is known before the client sends anything: silence must not preserve access."""
     with tunnelled(ruled, ann) as (port, forward), wire.connect(port) as stream:
         assert forward.taken.wait(60)
         ruled.call(ruled.services.users.update(ruled.admin, ann.email, {"groups": ("sre",)}))

@@ -1,4 +1,4 @@
-"""Commands through an agent in a process of its own: what holds for the built-in agent holds there."""
+"""Commands through an agent in a separate process behave as with the built-in agent."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def alive(gateway: Gateway) -> set[int]:
     return processes(-1, f"POSTERN_SESSION_ID={found[0]['id']}".encode()) if found else set()
 
 
-def test_a_script_at_the_agent(gateway: Gateway, agent: AgentProcess) -> None:
+def test_script_runs_at_the_agent_with_masked_output_and_its_exit_code(gateway: Gateway, agent: AgentProcess) -> None:
     script = "echo ${#TOKEN} $PLANTED; printf 'ann@exa'; sleep 0.3; echo mple.com; echo err >&2; exit 6"
     done = gateway.run("exec", "far", "-i", script)
     assert (done.returncode, done.stdout) == (6, "14\n****@****\n")
     assert done.stderr.startswith("err\n")
 
 
-def test_20_mb_through_the_agent_and_back(gateway: Gateway, agent: AgentProcess) -> None:
+def test_twenty_mb_through_a_command_at_the_agent_arrive_unchanged(gateway: Gateway, agent: AgentProcess) -> None:
     data = os.urandom(1 << 20).hex().encode() * 10
     process = begun(gateway, "connect", "far", "--", "-c", "cat")
     shown, said = process.communicate(data, 300)
@@ -82,7 +82,7 @@ def test_20_mb_through_the_agent_and_back(gateway: Gateway, agent: AgentProcess)
     assert shown == data
 
 
-def test_an_agent_that_is_killed_leaves_no_command_behind(gateway: Gateway, agent: AgentProcess) -> None:
+def test_killed_agent_leaves_no_command_running(gateway: Gateway, agent: AgentProcess) -> None:
     process = begun(gateway, "connect", "far", "--", "-c", "echo ready; exec sleep 300")
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
@@ -94,7 +94,7 @@ def test_an_agent_that_is_killed_leaves_no_command_behind(gateway: Gateway, agen
     assert b"postern: " in said
 
 
-def test_an_agent_that_stops_ends_what_ignores_it(gateway: Gateway, agent: AgentProcess) -> None:
+def test_stopping_agent_kills_commands_that_ignore_signals(gateway: Gateway, agent: AgentProcess) -> None:
     stubborn = "trap '' TERM HUP; (trap '' TERM HUP; sleep 300) & echo ready; while :; do sleep 0.1; done"
     process = begun(gateway, "connect", "far", "--", "-c", stubborn)
     assert process.stdout is not None
@@ -105,7 +105,7 @@ def test_an_agent_that_stops_ends_what_ignores_it(gateway: Gateway, agent: Agent
     assert process.returncode == 255
 
 
-def test_a_command_for_the_gateways_own_agent_is_warned_of_when_it_is_made_and_refused_when_it_is_used(
+def test_command_connection_of_the_built_in_agent_gets_a_warning_and_is_denied_on_use(
     gateway: Gateway,
 ) -> None:
     made = gateway.run("connections", "create", "near", "--command", "bash", "--agent", "embedded")
@@ -116,7 +116,7 @@ def test_a_command_for_the_gateways_own_agent_is_warned_of_when_it_is_made_and_r
     assert "POSTERN_GATEWAY_COMMANDS=true" in refused.stderr
 
 
-def test_attack_a_gateway_that_asks_an_agent_for_a_command_that_its_owner_forbids(gateway: Gateway, key: str) -> None:
+def test_attack_agent_policy_forbids_a_command_that_the_gateway_orders(gateway: Gateway, key: str) -> None:
     agent = served(gateway, key, "commands = false\n")
     try:
         done = gateway.run("exec", "far", "-i", "echo ran")
@@ -127,9 +127,7 @@ def test_attack_a_gateway_that_asks_an_agent_for_a_command_that_its_owner_forbid
         agent.stop()
 
 
-def test_attack_a_gateway_that_refers_to_a_secret_that_the_agents_owner_keeps_from_it(
-    gateway: Gateway, key: str
-) -> None:
+def test_attack_agent_policy_forbids_a_secret_reference_of_the_gateway(gateway: Gateway, key: str) -> None:
     policy = 'references = ["_envjson:SHOP:user"]\n'
     agent = AgentProcess(
         key, gateway.folder, policy=policy, grace=2, environment={"SHOP": '{"user": "ann", "password": "planted"}'}

@@ -44,8 +44,8 @@ def agent(gateway: Gateway, big: PostgresServer) -> Iterator[AgentProcess]:
 
 
 @pytest.mark.huge
-def test_a_thousand_idle_sessions_through_one_agent(gateway: Gateway, agent: AgentProcess) -> None:
-    """The figure is reported; the limit here only finds what is grossly wrong."""
+def test_thousand_idle_sessions_through_one_agent_use_little_memory(gateway: Gateway, agent: AgentProcess) -> None:
+    """The figure is printed; the limit here only finds gross regressions."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, hard), hard))
     url = url_of(gateway, "far")
@@ -70,7 +70,7 @@ def test_a_thousand_idle_sessions_through_one_agent(gateway: Gateway, agent: Age
 
 
 @pytest.mark.huge
-def test_a_very_large_stream_is_the_same_byte_for_byte(
+def test_very_large_stream_through_an_agent_is_unchanged_and_uses_little_memory(
     gateway: Gateway, agent: AgentProcess, big: PostgresServer
 ) -> None:
     query = f"copy (select md5(n::text) || repeat('x', 968) from generate_series(1, {BLOCK * GIGABYTES}) n) to stdout"

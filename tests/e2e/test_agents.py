@@ -1,4 +1,4 @@
-"""An agent in a process of its own, between a whole gateway and a real PostgreSQL."""
+"""An agent in a separate process, between a whole gateway and a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def status(gateway: Gateway) -> str:
     return str(json.loads(gateway.run("connections", "show", "far", "--json").stdout)["status"])
 
 
-def test_a_query_through_the_agent_is_masked_and_on_record(gateway: Gateway, agent: AgentProcess) -> None:
+def test_query_through_an_agent_is_masked(gateway: Gateway, agent: AgentProcess) -> None:
     with connected(gateway, "far") as client:
         assert client.execute("select 'ann@example.com'").fetchone() != ("ann@example.com",)
         assert client.execute("select count(*) from generate_series(1, 100000)").fetchone() == (100_000,)
@@ -55,7 +55,7 @@ def test_a_query_through_the_agent_is_masked_and_on_record(gateway: Gateway, age
     assert shown["version"]
 
 
-def test_a_connection_is_tested_looked_into_and_run_on_through_the_agent(gateway: Gateway, agent: AgentProcess) -> None:
+def test_connection_test_schema_and_script_work_through_an_agent(gateway: Gateway, agent: AgentProcess) -> None:
     assert json.loads(gateway.run("connections", "test", "far", "--json").stdout) == {"success": True}
     shown = gateway.run(
         "connections", "schema", "far", "--table", "pg_class", "--schema", "pg_catalog", "--json"
@@ -71,7 +71,7 @@ def test_a_connection_is_tested_looked_into_and_run_on_through_the_agent(gateway
     assert (ran.returncode, "offline" in ran.stderr) == (6, True), ran.stderr
 
 
-def test_an_agent_that_is_killed_ends_its_sessions_and_its_successor_serves(
+def test_killed_agent_ends_its_sessions_and_its_successor_serves(
     gateway: Gateway, key: str, agent: AgentProcess
 ) -> None:
     with connected(gateway, "far") as client:
@@ -91,7 +91,7 @@ def test_an_agent_that_is_killed_ends_its_sessions_and_its_successor_serves(
         assert successor.stop() == 0
 
 
-def test_an_agent_that_is_told_to_stop_lets_its_sessions_end(gateway: Gateway, agent: AgentProcess) -> None:
+def test_terminated_agent_waits_for_its_sessions_to_end(gateway: Gateway, agent: AgentProcess) -> None:
     with connected(gateway, "far") as client:
         agent.process.terminate()
         time.sleep(0.5)
@@ -100,7 +100,7 @@ def test_an_agent_that_is_told_to_stop_lets_its_sessions_end(gateway: Gateway, a
     assert agent.process.wait(60) == 0
 
 
-def test_a_gateway_that_is_restarted_is_found_again(gateway: Gateway, agent: AgentProcess) -> None:
+def test_agent_reconnects_to_a_restarted_gateway(gateway: Gateway, agent: AgentProcess) -> None:
     before = agent.log.count("is open")
     assert gateway.stop(signal.SIGTERM) == 0
     gateway.start()
@@ -110,7 +110,7 @@ def test_a_gateway_that_is_restarted_is_found_again(gateway: Gateway, agent: Age
         assert client.execute("select 4").fetchone() == (4,)
 
 
-def test_a_gateway_that_stops_leaves_nothing_running_on_the_target(
+def test_stopping_gateway_cancels_statements_behind_an_agent(
     gateway: Gateway, agent: AgentProcess, direct: psycopg.Connection
 ) -> None:
     client = connected(gateway, "far")
@@ -131,7 +131,7 @@ def test_a_gateway_that_stops_leaves_nothing_running_on_the_target(
     assert agent.process.poll() is None
 
 
-def test_a_key_that_was_renewed_ends_the_agent_that_has_the_old_one(gateway: Gateway, agent: AgentProcess) -> None:
+def test_renewed_agent_key_ends_the_agent_with_the_old_key(gateway: Gateway, agent: AgentProcess) -> None:
     with connected(gateway, "far") as client:
         assert gateway.run("admin", "agents", "renew-key", "edge", "--yes").returncode == 0
         wait_until(lambda: agent.process.poll() is not None, 60)

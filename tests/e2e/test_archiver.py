@@ -1,4 +1,4 @@
-"""The archiver as a process: killed at random, and in a whole gateway; what happens when there is no more room."""
+"""The archiver as a process, killed at random points and inside a whole gateway; and behaviour on a full disk."""
 
 from __future__ import annotations
 
@@ -108,16 +108,16 @@ async def kill_at_random(database: Database, home: Path, kills: int, count: int)
     assert "Traceback" not in await asyncio.to_thread(log.read_text)
 
 
-async def test_kill_9_at_random_points(database: Database, tmp_path: Path) -> None:
+async def test_archiver_killed_at_random_points_loses_no_segment(database: Database, tmp_path: Path) -> None:
     await kill_at_random(database, tmp_path / "home", kills=2, count=60)
 
 
 @pytest.mark.huge
-async def test_kill_9_at_many_random_points(database: Database, tmp_path: Path) -> None:
+async def test_archiver_killed_at_many_random_points_loses_no_segment(database: Database, tmp_path: Path) -> None:
     await kill_at_random(database, tmp_path / "home", kills=25, count=600)
 
 
-async def test_it_stops_within_seconds(database: Database, tmp_path: Path) -> None:
+async def test_archiver_stops_within_seconds_of_sigterm(database: Database, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     url = database._url.render_as_string(hide_password=False)
@@ -162,7 +162,7 @@ def show_slowly(connection: psycopg.Connection) -> None:
         time.sleep(0.1)
 
 
-def test_before_the_disk_is_full_sessions_are_refused_and_then_end(tight: Gateway) -> None:
+def test_nearly_full_disk_denies_new_sessions_and_then_ends_running_ones(tight: Gateway) -> None:
     with psycopg.connect(tight.url(), autocommit=True) as large:
         session = tight.newest()
         large.execute("select repeat('x', 1000000) from generate_series(1, 26)")
@@ -178,7 +178,7 @@ def test_before_the_disk_is_full_sessions_are_refused_and_then_end(tight: Gatewa
     wait_until(lambda: "there is enough space for recordings again" in tight.worker.log())
 
 
-def test_a_disk_without_room_refuses_with_the_reason(gateway: Gateway) -> None:
+def test_full_disk_denies_a_session_with_the_reason(gateway: Gateway) -> None:
     worker = gateway.add_worker(
         "poor", postgres_port=free_port(), tunnel_port=free_port(), recording_least_free=1 << 60
     )

@@ -1,4 +1,4 @@
-"""A whole gateway whose blob store refuses, is full, hangs, is slow, or gives wrong bytes; on a disk that fills."""
+"""A whole gateway whose blob store rejects, is full, hangs, is slow or returns wrong bytes; on a disk that fills."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def doctor(gateway: Gateway) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize(
     "mode", ["refusing", "full", *(pytest.param(mode, marks=pytest.mark.huge) for mode in ("hanging", "slow"))]
 )
-def test_sessions_go_on_while_there_is_room_and_nothing_is_lost(
+def test_sessions_continue_during_a_blob_store_outage_and_no_recording_is_lost(
     mode: str, away: tuple[Gateway, Disk], store: Misbehaving, tmp_path: Path
 ) -> None:
     gateway, disk = away
@@ -130,7 +130,9 @@ def test_sessions_go_on_while_there_is_room_and_nothing_is_lost(
 
 
 @pytest.mark.slow
-def test_wrong_bytes_are_told_in_their_place(away: tuple[Gateway, Disk], store: Misbehaving, tmp_path: Path) -> None:
+def test_wrong_bytes_of_the_blob_store_are_shown_as_gaps(
+    away: tuple[Gateway, Disk], store: Misbehaving, tmp_path: Path
+) -> None:
     gateway, _ = away
     api = signed_in(gateway)
     witness = Witness(1, url_of(gateway, "target"), 100_000)

@@ -1,4 +1,4 @@
-"""CancelRequest: it reaches the right query, from any worker, and nobody else's."""
+"""A CancelRequest cancels the right query, through any worker, and no other query."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sleep(connection: psycopg.Connection, mark: str) -> None:
     connection.execute(f"select '{mark}', pg_sleep(120)")
 
 
-def test_only_the_right_query_is_cancelled(gateway: Gateway, direct: psycopg.Connection) -> None:
+def test_cancel_request_cancels_only_the_query_of_its_key(gateway: Gateway, direct: psycopg.Connection) -> None:
     with psycopg.connect(gateway.url()) as mine, psycopg.connect(gateway.url()) as other, ThreadPoolExecutor(2) as pool:
         cancelled = pool.submit(sleep, mine, "mine")
         pool.submit(sleep, other, "other")
@@ -35,7 +35,7 @@ def test_only_the_right_query_is_cancelled(gateway: Gateway, direct: psycopg.Con
         wait_until(lambda: not running(direct, "other"))
 
 
-def test_forged_keys_do_nothing(gateway: Gateway, direct: psycopg.Connection) -> None:
+def test_cancel_request_with_a_forged_key_is_ignored(gateway: Gateway, direct: psycopg.Connection) -> None:
     with psycopg.connect(gateway.url()) as connection, ThreadPoolExecutor(1) as pool:
         pool.submit(sleep, connection, "unforged")
         wait_until(lambda: running(direct, "unforged"))
@@ -48,7 +48,7 @@ def test_forged_keys_do_nothing(gateway: Gateway, direct: psycopg.Connection) ->
         wait_until(lambda: not running(direct, "unforged"))
 
 
-def test_a_client_is_told_the_process_id_of_its_backend(gateway: Gateway, direct: psycopg.Connection) -> None:
+def test_client_receives_the_process_id_of_its_target_backend(gateway: Gateway, direct: psycopg.Connection) -> None:
     with psycopg.connect(gateway.url()) as connection, ThreadPoolExecutor(1) as pool:
         pid = connection.info.backend_pid
         assert connection.execute("select pg_backend_pid()").fetchone() == (pid,)
@@ -59,7 +59,7 @@ def test_a_client_is_told_the_process_id_of_its_backend(gateway: Gateway, direct
 
 
 @pytest.mark.parametrize("protocol", [wire.PROTOCOL_3_0, wire.PROTOCOL_3_2])
-def test_the_key_that_a_client_gets_is_refused_by_the_target(
+def test_cancel_key_of_a_client_is_rejected_by_the_target_itself(
     gateway: Gateway, direct: psycopg.Connection, target: PostgresServer, protocol: int
 ) -> None:
     issued = gateway.credential("target")
@@ -78,14 +78,14 @@ def test_the_key_that_a_client_gets_is_refused_by_the_target(
         assert b"canceling statement" in wire.until_ready(stream)
 
 
-def test_a_backend_is_terminated_by_the_process_id_that_its_client_was_told(gateway: Gateway) -> None:
+def test_pg_terminate_backend_works_with_the_process_id_of_the_client(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url()) as mine, psycopg.connect(gateway.url(), autocommit=True) as other:
         assert other.execute("select pg_terminate_backend(%s)", [mine.info.backend_pid]).fetchone() == (True,)
         with pytest.raises(psycopg.errors.AdminShutdown):
             mine.execute("select 1")
 
 
-def test_a_client_recognises_its_own_notifications(gateway: Gateway) -> None:
+def test_notification_has_the_process_id_of_the_client_that_sent_it(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url(), autocommit=True) as client:
         client.execute("listen own_news")
         client.execute("notify own_news, 'from me'")
@@ -93,15 +93,17 @@ def test_a_client_recognises_its_own_notifications(gateway: Gateway) -> None:
         assert heard.pid == client.info.backend_pid
 
 
-def test_a_cancel_without_a_query_changes_nothing(gateway: Gateway) -> None:
+def test_cancel_request_without_a_running_query_is_ignored(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url()) as connection:
         connection.cancel()
         time.sleep(0.2)
         assert connection.execute("select 'fine'").fetchone() == ("fine",)
 
 
-async def test_a_cancel_that_lands_at_another_worker(target: PostgresServer, direct: psycopg.Connection) -> None:
-    """Each worker has a port of its own here, so that it is certain who gets the request."""
+async def test_cancel_request_to_another_worker_cancels_the_query(
+    target: PostgresServer, direct: psycopg.Connection
+) -> None:
+    """Each worker has its own port here, to control which one gets the request."""
     gateway = Gateway()
     try:
         gateway.start()

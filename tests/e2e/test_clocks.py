@@ -1,4 +1,4 @@
-"""Agents whose clock is not the gateway's."""
+"""Agents whose clock differs from the gateway's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def gateway() -> Iterator[Gateway]:
         yield made
 
 
-def test_agents_with_clocks_up_to_a_day_off_serve(gateway: Gateway, target: PostgresServer) -> None:
+def test_agents_with_clocks_up_to_a_day_off_serve_sessions(gateway: Gateway, target: PostgresServer) -> None:
     before = datetime.now(UTC)
     offsets = {"ahead-hour": "+1h", "behind-hour": "-1h", "ahead-day": "+1d", "behind-day": "-1d"}
     with ExitStack() as stack:
@@ -47,9 +47,7 @@ def test_agents_with_clocks_up_to_a_day_off_serve(gateway: Gateway, target: Post
 
 
 @pytest.mark.parametrize(("offset", "said"), [("-3d", "is not valid yet"), ("+3y", "has expired")])
-def test_an_agent_whose_clock_is_further_off_says_that_it_is_the_clock(
-    gateway: Gateway, offset: str, said: str
-) -> None:
+def test_agent_with_a_clock_further_off_logs_that_the_clock_is_wrong(gateway: Gateway, offset: str, said: str) -> None:
     agent = AgentProcess(enrolled(gateway, f"off{offset[1:]}"), gateway.folder, *clock(offset))
     try:
         wait_until(lambda: "by this machine's clock, which says" in agent.log, 60)

@@ -1,4 +1,4 @@
-"""Commands through a whole worker: scripts that are run, and streams of a tunnel as the command line opens them."""
+"""Commands through a whole worker: scripts, and tunnel streams as the command line opens them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def alive(session: Session) -> set[int]:
     return processes(-1, f"POSTERN_SESSION_ID={session.id}".encode())
 
 
-def test_a_script_with_everything(gateway: Gateway) -> None:
+def test_script_with_arguments_and_variables_records_output_errors_and_exit_code(gateway: Gateway) -> None:
     session = execute(gateway, "echo out $1 $MODE; echo err >&2; exit 3", "shell", "-s", "arg", MODE="dry")
     assert (session.exit_code, session.metadata["end_reason"]) == (3, "failed")
     assert stream(gateway, session, "o") == "out arg dry\n"
@@ -94,13 +94,13 @@ def test_a_script_with_everything(gateway: Gateway) -> None:
     assert stream(gateway, session, "i") == "echo out $1 $MODE; echo err >&2; exit 3\n-- $1 = '-s'\n-- $2 = 'arg'"
 
 
-def test_success(gateway: Gateway) -> None:
+def test_successful_script_has_exit_code_0(gateway: Gateway) -> None:
     session = execute(gateway, "import os; print(len(os.environ['TOKEN']))", "python")
     assert (session.exit_code, session.metadata["end_reason"]) == (0, "completed")
     assert stream(gateway, session, "o") == "14\n"
 
 
-def test_a_masking_rule_holds_for_what_a_program_prints(gateway: Gateway) -> None:
+def test_masking_rule_masks_the_output_of_a_program(gateway: Gateway) -> None:
     ruled = command(gateway, "ruled", "python3", "-u", "-")
     gateway.masking_rule(
         {
@@ -123,7 +123,7 @@ def test_a_masking_rule_holds_for_what_a_program_prints(gateway: Gateway) -> Non
     assert session.metrics["data_masking"]["info_types"] == {"BADGE": 2, "EMAIL_ADDRESS": 1}
 
 
-def test_a_value_split_over_two_writes_is_masked(gateway: Gateway) -> None:
+def test_value_split_over_two_writes_is_masked(gateway: Gateway) -> None:
     script = "import sys,time\nfor t in ('a: ann@exa', 'mple.com b', 'ob@example.com'):\n"
     script += "    sys.stdout.write(t); sys.stdout.flush(); time.sleep(0.3)\n"
     session = execute(gateway, script, "masked")
@@ -131,7 +131,7 @@ def test_a_value_split_over_two_writes_is_masked(gateway: Gateway) -> None:
     assert session.metrics["data_masking"]["info_types"] == {"EMAIL_ADDRESS": 2}
 
 
-def test_a_refused_script_never_runs_and_names_the_rule(gateway: Gateway) -> None:
+def test_denied_script_never_runs_and_its_error_names_the_rule(gateway: Gateway) -> None:
     session = execute(gateway, "echo ran; rm -rf /nowhere", "guarded")
     assert session.exit_code == 1
     assert "ran" not in stream(gateway, session, "o")
@@ -139,20 +139,20 @@ def test_a_refused_script_never_runs_and_names_the_rule(gateway: Gateway) -> Non
     assert session.metrics["refused"] == 1
 
 
-def test_attack_a_refused_script_in_an_argument(gateway: Gateway) -> None:
+def test_attack_denied_script_in_an_argument_never_runs(gateway: Gateway) -> None:
     session = execute(gateway, "", "guarded", "-c", "echo ran; rm -rf /nowhere")
     assert session.exit_code == 1
     assert stream(gateway, session, "o") == ""
 
 
-def test_refused_output_ends_the_run(gateway: Gateway) -> None:
+def test_blocked_output_ends_the_script(gateway: Gateway) -> None:
     session = execute(gateway, "echo fine; sleep 2; echo it is top-secret; sleep 60", "guarded")
     assert session.exit_code == 1
     assert stream(gateway, session, "o") == "fine\n"
     wait_until(lambda: not alive(session))
 
 
-def test_a_kill_ends_all_processes_within_two_seconds(gateway: Gateway) -> None:
+def test_kill_ends_all_processes_of_a_command_within_two_seconds(gateway: Gateway) -> None:
     script = "trap '' TERM HUP; (trap '' TERM HUP; sleep 300) & setsid -f sleep 300; while :; do sleep 0.1; done"
     session = submit(gateway, script, "shell")
     wait_until(lambda: len(alive(session)) >= 3)
@@ -162,7 +162,7 @@ def test_a_kill_ends_all_processes_within_two_seconds(gateway: Gateway) -> None:
     assert (done.exit_code, done.metadata["end_reason"]) == (255, "killed")
 
 
-def test_a_time_limit_ends_it(gateway: Gateway) -> None:
+def test_max_duration_ends_a_running_script(gateway: Gateway) -> None:
     gateway.add_worker("brief", max_duration=4)
     gateway.workers["w1"].stop()
     try:
@@ -176,20 +176,20 @@ def test_a_time_limit_ends_it(gateway: Gateway) -> None:
     wait_until(lambda: not alive(session))
 
 
-def test_output_beyond_the_limit_ends_it(gateway: Gateway) -> None:
+def test_output_over_the_limit_ends_the_script(gateway: Gateway) -> None:
     session = execute(gateway, "yes")
     assert session.exit_code == 255
     assert "printed more than 3000000 bytes" in stream(gateway, session, "e")
 
 
-def test_a_command_that_is_not_there(gateway: Gateway) -> None:
+def test_command_with_a_missing_program_fails_with_exit_code_6(gateway: Gateway) -> None:
     command(gateway, "absent", "no-such-program")
     session = execute(gateway, "x", "absent")
     assert session.exit_code == 6  # the target cannot be reached
     assert "'no-such-program' does not exist" in gateway.text(session.id)
 
 
-def test_attack_a_gateway_that_runs_no_commands_itself_refuses() -> None:
+def test_attack_gateway_denies_commands_that_it_would_run_itself() -> None:
     running = Gateway()
     try:
         running.start()
@@ -256,7 +256,7 @@ async def _talk(gateway: Gateway, token: str, request: dict[str, Any], work: Tal
         mux.close("the test is over")
 
 
-def test_a_terminal(gateway: Gateway) -> None:
+def test_terminal_follows_window_sizes_and_records_input_and_output(gateway: Gateway) -> None:
     async def work(opened: Opened) -> None:
         opened.type("PS1='re''ady> '; stty size\r")
         await opened.shows("20 90")
@@ -273,7 +273,7 @@ def test_a_terminal(gateway: Gateway) -> None:
     assert "10 50" in stream(gateway, session, "o")
 
 
-def test_a_typed_line_that_is_refused_is_not_run(gateway: Gateway) -> None:
+def test_denied_typed_line_is_not_run(gateway: Gateway) -> None:
     async def work(opened: Opened) -> None:
         opened.type("echo re''ady\r")
         await opened.shows("ready")  # a shell that still starts would end with the line that is refused
@@ -292,7 +292,7 @@ def test_a_typed_line_that_is_refused_is_not_run(gateway: Gateway) -> None:
     talk(gateway, "guarded", work)
 
 
-def test_a_prompt_that_is_masked_comes_without_a_line_end(gateway: Gateway) -> None:
+def test_masked_terminal_shows_a_prompt_without_a_line_end(gateway: Gateway) -> None:
     async def work(opened: Opened) -> None:
         opened.type("read -p 'your na''me: ' x; echo got: $x\r")
         await opened.shows("your name: ")
@@ -306,7 +306,7 @@ def test_a_prompt_that_is_masked_comes_without_a_line_end(gateway: Gateway) -> N
     assert "got: ann@example.com" not in stream(gateway, session, "o")
 
 
-def test_pipes_carry_any_bytes(gateway: Gateway) -> None:
+def test_pipes_of_a_command_carry_any_bytes(gateway: Gateway) -> None:
     data = bytes(range(256)) * 40_000
 
     async def work(opened: Opened) -> None:
@@ -321,7 +321,7 @@ def test_pipes_carry_any_bytes(gateway: Gateway) -> None:
     talk(gateway, "shell", work, terminal=None, arguments=["-c", "cat"])
 
 
-def test_a_killed_terminal_says_why(gateway: Gateway) -> None:
+def test_killed_terminal_shows_the_reason(gateway: Gateway) -> None:
     async def work(opened: Opened) -> None:
         opened.type("echo rea''dy\r")
         await opened.shows("ready")
@@ -334,7 +334,7 @@ def test_a_killed_terminal_says_why(gateway: Gateway) -> None:
     assert gateway.newest_finished("shell").metadata["end_reason"] == EndReason.KILLED
 
 
-def test_a_connection_without_a_command_says_so(gateway: Gateway) -> None:
+def test_connection_without_a_command_gives_a_clear_error(gateway: Gateway) -> None:
     gateway.connection("no-command")
 
     async def work(opened: Opened) -> None:
@@ -344,7 +344,7 @@ def test_a_connection_without_a_command_says_so(gateway: Gateway) -> None:
     talk(gateway, "no-command", work)
 
 
-def test_a_client_that_hangs_up_takes_its_processes_along(gateway: Gateway) -> None:
+def test_disconnected_client_ends_all_its_processes(gateway: Gateway) -> None:
     async def work(opened: Opened) -> None:
         opened.type("(trap '' HUP; sleep 300) & echo rea''dy\r")
         await opened.shows("ready")

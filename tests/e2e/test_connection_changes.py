@@ -1,4 +1,4 @@
-"""What a change of a connection's settings does to the sessions that run, and to the next one."""
+"""Effects of changed connection settings on running sessions and on the next one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def change(gateway: Gateway, name: str, **changes: Any) -> None:
     gateway.call(gateway.services.connections.update(gateway.admin, name, changes))
 
 
-def test_a_shorter_maximum_duration_holds_for_running_sessions(gateway: Gateway, target: PostgresServer) -> None:
+def test_shorter_max_duration_applies_to_running_sessions(gateway: Gateway, target: PostgresServer) -> None:
     gateway.connection("shortened", target)
     with psycopg.connect(gateway.url("shortened")) as connection:
         connection.execute("select 1")
@@ -33,7 +33,7 @@ def test_a_shorter_maximum_duration_holds_for_running_sessions(gateway: Gateway,
 
 
 @pytest.mark.slow
-def test_a_longer_maximum_duration_holds_for_running_sessions(gateway: Gateway, target: PostgresServer) -> None:
+def test_longer_max_duration_applies_to_running_sessions(gateway: Gateway, target: PostgresServer) -> None:
     gateway.connection("lengthened", target)
     url = gateway.url("lengthened")  # its credential was issued without that limit, which would end the session, too
     for limit in (3, 12, 48):  # which must not be over before it is changed, on a machine that is busy
@@ -51,7 +51,7 @@ def test_a_longer_maximum_duration_holds_for_running_sessions(gateway: Gateway, 
     pytest.fail("nothing was quick enough")
 
 
-def test_a_new_secret_is_for_new_sessions_and_leaves_running_ones_alone(
+def test_new_secret_applies_to_new_sessions_only(
     gateway: Gateway, target: PostgresServer, direct: psycopg.Connection
 ) -> None:
     direct.execute("create role other_user login superuser")
@@ -67,9 +67,7 @@ def test_a_new_secret_is_for_new_sessions_and_leaves_running_ones_alone(
         direct.execute("drop role other_user")
 
 
-def test_a_new_agent_is_for_new_sessions_and_leaves_running_ones_alone(
-    gateway: Gateway, target: PostgresServer
-) -> None:
+def test_new_agent_applies_to_new_sessions_only(gateway: Gateway, target: PostgresServer) -> None:
     made = gateway.connection("new-agent", target)
     with psycopg.connect(gateway.url("new-agent"), autocommit=True) as before:
         agent = gateway.call(gateway.services.agent_keys.create(gateway.admin, {"name": "far-away"}))
@@ -82,11 +80,11 @@ def test_a_new_agent_is_for_new_sessions_and_leaves_running_ones_alone(
             assert after.execute("select 1").fetchone() == (1,)
 
 
-def test_reviewers_end_what_could_not_be_opened_any_more(gateway: Gateway, target: PostgresServer) -> None:
+def test_adding_reviewers_ends_running_sessions_without_approval(gateway: Gateway, target: PostgresServer) -> None:
     gateway.connection("reviewed-later", target)
     with psycopg.connect(gateway.url("reviewed-later")) as connection:
         change(gateway, "reviewed-later", reviewers=("security",))
-        assert "needs a review: 1 person of the group 'security' must agree" in cut(connection)
+        assert "needs a review: 1 member of the group 'security' must approve" in cut(connection)
     # The next one waits for them at its login, however long its driver does.
     wanted = ReviewFilter(connection="reviewed-later", status=ReviewStatus.PENDING)
     for seconds in IN_TIME:
@@ -98,14 +96,14 @@ def test_reviewers_end_what_could_not_be_opened_any_more(gateway: Gateway, targe
     gateway.call(gateway.services.reviews.withdraw(gateway.admin, str(asked.id)))
 
 
-def test_another_subtype_ends_the_sessions_of_the_one_before(gateway: Gateway, target: PostgresServer) -> None:
+def test_changed_subtype_ends_running_sessions(gateway: Gateway, target: PostgresServer) -> None:
     gateway.connection("mysql-later", target)
     with psycopg.connect(gateway.url("mysql-later")) as connection:
         change(gateway, "mysql-later", subtype="mysql")
         assert "has a different type now" in cut(connection)
 
 
-def test_what_names_and_sorts_it_leaves_running_sessions_alone(gateway: Gateway, target: PostgresServer) -> None:
+def test_changed_labels_and_unused_modes_do_not_end_running_sessions(gateway: Gateway, target: PostgresServer) -> None:
     gateway.connection("renamed", target)
     with psycopg.connect(gateway.url("renamed"), autocommit=True) as connection:
         change(

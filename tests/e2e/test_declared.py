@@ -1,4 +1,4 @@
-"""`postern run` in a process of its own: an agent that declares its connection, at a whole gateway."""
+"""`postern run` in a separate process: an agent that declares its connection at a whole gateway."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def last_words(process: AgentProcess, seconds: float = 60) -> str:
     return process.log.splitlines()[-1]
 
 
-def test_a_command_sees_what_is_exported_and_nothing_else(gateway: Gateway, shell: AgentProcess) -> None:
+def test_declared_command_sees_only_exported_variables(gateway: Gateway, shell: AgentProcess) -> None:
     done = gateway.run("exec", "web-shell", "-i", "echo $APP_TOKEN.$HIDDEN.$POSTERN_KEY; echo ann@example.com; exit 5")
     assert (done.returncode, done.stdout) == (5, "exported..\n****@****\n")
     everything = gateway.run("exec", "web-shell", "-i", "env").stdout
@@ -79,8 +79,8 @@ def test_a_command_sees_what_is_exported_and_nothing_else(gateway: Gateway, shel
     assert given.stdout == "exported given\n"
 
 
-def test_attack_a_command_that_looks_into_its_agent(gateway: Gateway, key: str) -> None:
-    """As any user but root can try, and as root in a container, which has not these capabilities."""
+def test_attack_declared_command_cannot_read_the_environment_of_its_agent(gateway: Gateway, key: str) -> None:
+    """As an unprivileged user, or as root in a container without these capabilities."""
     unprivileged = ("setpriv", "--bounding-set", "-sys_ptrace,-perfmon,-sys_admin") if os.geteuid() == 0 else ()
     agent = declaring(gateway, key, "web-shell", before=unprivileged)
     try:
@@ -97,7 +97,7 @@ def test_attack_a_command_that_looks_into_its_agent(gateway: Gateway, key: str) 
         agent.stop()
 
 
-def test_what_is_declared_is_shown_and_nobody_else_changes_it(gateway: Gateway, shell: AgentProcess) -> None:
+def test_declared_connection_is_shown_and_only_its_agent_can_change_it(gateway: Gateway, shell: AgentProcess) -> None:
     one = shown(gateway, "web-shell")
     assert (one["managed_by"], one["type"], one["subtype"], one["command"]) == ("agent:web", "custom", "", ["bash"])
     assert (one["redact_types"], one["secret"], one["status"]) == (["EMAIL_ADDRESS"], {}, "online")
@@ -110,7 +110,7 @@ def test_what_is_declared_is_shown_and_nobody_else_changes_it(gateway: Gateway, 
     assert (entry["http_method"], entry["action"], entry["resource"]) == ("CONTROL", "create", "web-shell")
 
 
-def test_pipes_and_what_was_done_is_on_record(gateway: Gateway, shell: AgentProcess) -> None:
+def test_piped_input_to_a_declared_command_is_recorded(gateway: Gateway, shell: AgentProcess) -> None:
     command = [sys.executable, "-m", "postern", "connect", "web-shell", "--", "-c", "cat; echo $APP_TOKEN; exit 7"]
     done = subprocess.run(
         command, env=gateway.environment, input="on-record\n", capture_output=True, text=True, timeout=120, check=False
@@ -121,7 +121,7 @@ def test_pipes_and_what_was_done_is_on_record(gateway: Gateway, shell: AgentProc
     assert "on-record" in gateway.run("sessions", "show", newest["id"]).stdout
 
 
-def test_a_guardrail_holds_on_it_and_outlives_what_is_declared_anew(
+def test_guardrail_on_a_declared_connection_survives_a_new_declaration(
     gateway: Gateway, key: str, shell: AgentProcess
 ) -> None:
     rule = {"type": "pattern_match", "pattern_regex": "forbidden", "name": "no"}
@@ -142,7 +142,7 @@ def test_a_guardrail_holds_on_it_and_outlives_what_is_declared_anew(
 
 
 @pytest.mark.slow
-def test_a_gateway_that_is_restarted_is_told_again(gateway: Gateway, shell: AgentProcess) -> None:
+def test_agent_declares_its_connection_again_to_a_restarted_gateway(gateway: Gateway, shell: AgentProcess) -> None:
     before, audited = shell.log.count("is open"), gateway.run("admin", "audit", "list", "--json").stdout
     assert gateway.stop(signal.SIGTERM) == 0
     gateway.start()
@@ -153,7 +153,9 @@ def test_a_gateway_that_is_restarted_is_told_again(gateway: Gateway, shell: Agen
     assert by_agent[0] == by_agent[1]  # nothing had changed
 
 
-def test_a_second_instance_stands_beside_the_first(gateway: Gateway, key: str, shell: AgentProcess) -> None:
+def test_second_instance_of_a_declaring_agent_serves_beside_the_first(
+    gateway: Gateway, key: str, shell: AgentProcess
+) -> None:
     second = declaring(gateway, key, "web-shell")
     try:
         second.until_it_serves()
@@ -164,7 +166,7 @@ def test_a_second_instance_stands_beside_the_first(gateway: Gateway, key: str, s
 
 
 @pytest.mark.slow
-def test_one_with_another_name_waits_until_the_others_have_gone(
+def test_instance_that_declares_another_name_waits_until_the_others_stop(
     gateway: Gateway, key: str, shell: AgentProcess
 ) -> None:
     other = declaring(gateway, key, "web-other")
@@ -179,16 +181,16 @@ def test_one_with_another_name_waits_until_the_others_have_gone(
         other.stop()
 
 
-def test_attack_a_key_that_declares_the_connection_of_another(gateway: Gateway) -> None:
+def test_attack_agent_cannot_declare_a_connection_of_another_agent(gateway: Gateway) -> None:
     enrolled(gateway, "edge")
     assert gateway.run("connections", "create", "taken", "--command", "bash", "--agent", "edge").returncode == 0
     thief = declaring(gateway, enrolled(gateway, "thief", mode="embedded"), "taken")
-    assert "a connection 'taken' exists already, and agent 'thief' did not declare it" in last_words(thief)
+    assert "a connection 'taken' already exists, and agent 'thief' did not declare it" in last_words(thief)
     assert thief.process.returncode == 1
     assert shown(gateway, "taken")["managed_by"] is None
 
 
-def test_keys_of_the_wrong_mode_are_refused_before_anything_is_dialled(gateway: Gateway, key: str) -> None:
+def test_agent_key_of_the_wrong_mode_is_rejected_at_start(gateway: Gateway, key: str) -> None:
     plain = declaring(gateway, enrolled(gateway, "plain"), "web-plain")
     assert "postern agent" in last_words(plain)
     agent = AgentProcess(key, gateway.folder)
@@ -201,7 +203,7 @@ def test_keys_of_the_wrong_mode_are_refused_before_anything_is_dialled(gateway: 
     assert gateway.run("connections", "show", "web-plain").returncode == 5
 
 
-def test_an_agent_that_is_deleted_ends_and_its_connection_goes(gateway: Gateway) -> None:
+def test_deleted_agent_ends_and_its_declared_connection_is_removed(gateway: Gateway) -> None:
     one = declaring(gateway, enrolled(gateway, "gone", mode="embedded"), "gone-shell")
     one.until_it_serves()
     assert gateway.run("admin", "agents", "delete", "gone", "--yes").returncode == 0
@@ -225,7 +227,7 @@ def database() -> Iterator[PostgresServer]:
         server.stop()
 
 
-def test_a_database_whose_password_is_nowhere_but_at_the_agent(gateway: Gateway, database: PostgresServer) -> None:
+def test_password_of_a_declared_database_never_leaves_its_agent(gateway: Gateway, database: PostgresServer) -> None:
     uri = f"postgres://app:{quote(PASSWORD, safe='')}@127.0.0.1:{database.port}/orders?sslmode=disable"
     declares = ("--name", "orders", "--postgres", "APP_DATABASE", "--redact", "EMAIL_ADDRESS")
     key = enrolled(gateway, "orders-app", mode="embedded")

@@ -1,4 +1,4 @@
-"""A worker near its limit of open files: what runs goes on, and new clients hear why they cannot come in."""
+"""A worker near its limit of open files: running sessions continue, and new clients receive the reason."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_worker_raises_its_soft_limit_to_the_hard_one(worker: WorkerProcess) -> 
     assert resource.prlimit(worker.pid, resource.RLIMIT_NOFILE) == (LIMIT, LIMIT)
 
 
-def test_near_the_limit_new_clients_hear_why_in_their_protocol_and_sessions_go_on(
+def test_client_near_the_file_limit_is_rejected_in_its_protocol_and_sessions_continue(
     gateway: Gateway, worker: WorkerProcess, full: list[psycopg.Connection]
 ) -> None:
     for rejected, expected in REJECTIONS.values():
@@ -96,7 +96,7 @@ def test_near_the_limit_new_clients_hear_why_in_their_protocol_and_sessions_go_o
     assert "the limit of open files is reached" in worker.log()
 
 
-def test_clients_are_served_again_once_others_have_left(
+def test_new_clients_are_served_once_others_have_disconnected(
     gateway: Gateway, worker: WorkerProcess, full: list[psycopg.Connection]
 ) -> None:
     for connection in full[:5]:
@@ -112,7 +112,7 @@ def test_clients_are_served_again_once_others_have_left(
     wait_until(served)
 
 
-def test_flood_of_connections_beyond_the_limit_ends_no_session_and_does_not_spin(
+def test_flood_of_connections_over_the_file_limit_ends_no_session(
     gateway: Gateway, worker: WorkerProcess, full: list[psycopg.Connection]
 ) -> None:
     flood = []

@@ -1,4 +1,4 @@
-"""A whole gateway on a small disk that fills up in the middle of sessions, or becomes read-only; and comes back."""
+"""A whole gateway on a small disk that fills up during sessions, or becomes read-only, and recovers."""
 
 from __future__ import annotations
 
@@ -68,9 +68,10 @@ def account_for(gateway: Gateway, api: httpx.Client, witness: Witness, folder: P
 
 
 @pytest.mark.slow
-def test_a_disk_that_fills_in_the_middle_of_sessions(small: tuple[Gateway, Disk], tmp_path: Path) -> None:
-    """They end with the reason; so are others refused; when there is room all goes on, and nothing had to be started
-    again."""
+def test_disk_that_fills_up_ends_sessions_with_the_reason_and_recovers_without_restart(
+    small: tuple[Gateway, Disk], tmp_path: Path
+) -> None:
+    """New sessions are refused with the same reason until there is room."""
     gateway, disk = small
     api = signed_in(gateway)
     witness, running = Witness(1, url_of(gateway, "target"), 20_000), children(gateway)
@@ -89,7 +90,7 @@ def test_a_disk_that_fills_in_the_middle_of_sessions(small: tuple[Gateway, Disk]
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_read_only(apart: tuple[Gateway, Disk], tmp_path: Path) -> None:
+def test_read_only_disk_recovers_without_restart(apart: tuple[Gateway, Disk], tmp_path: Path) -> None:
     gateway, disk = apart
     api = signed_in(gateway)
     witness, running = Witness(1, url_of(gateway, "target"), 20_000), children(gateway)

@@ -1,4 +1,4 @@
-"""A dozen clients at work, while an agent, a relay worker or the whole gateway goes away and comes back."""
+"""A dozen busy clients, while an agent, a relay worker or the whole gateway is stopped and restarted."""
 
 from __future__ import annotations
 
@@ -100,8 +100,10 @@ def codes(errors: list[psycopg.Error]) -> set[str]:
 
 
 @pytest.mark.slow
-def test_an_agent_killed_and_drained_under_load(site: Site, target: PostgresServer) -> None:
-    """What stays is the gateway: it must hold no more after some rounds than after the first."""
+def test_gateway_leaks_nothing_when_agents_are_killed_and_drained_under_load(
+    site: Site, target: PostgresServer
+) -> None:
+    """The gateway keeps running: it must hold no more after some rounds than after the first."""
     agent = site.agent()
     urls = [url_of(site.gateway, "far") for _ in range(CLIENTS)]
     held: list[dict[str, Holding]] = []
@@ -138,8 +140,10 @@ def test_an_agent_killed_and_drained_under_load(site: Site, target: PostgresServ
 
 
 @pytest.mark.slow
-def test_a_worker_killed_and_a_gateway_restarted_under_load(site: Site, target: PostgresServer) -> None:
-    """What stays is the agent."""
+def test_agent_leaks_nothing_when_workers_are_killed_and_the_gateway_restarts(
+    site: Site, target: PostgresServer
+) -> None:
+    """The agent keeps running."""
     agent = site.agent()
     urls = [url_of(site.gateway, "far") for _ in range(CLIENTS)]
     held: list[dict[str, Holding]] = []

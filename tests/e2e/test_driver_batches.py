@@ -1,7 +1,4 @@
-"""Batches of drivers in other languages: pgx (Go) and JDBC (Java) see through the gateway what the target says alone.
-
-The statement that the deny rule refuses is one that the target refuses with the same SQLSTATE.
-"""
+"""Batches of pgx (Go) and JDBC (Java): through the gateway they get the same answers as from the target."""
 
 from __future__ import annotations
 
@@ -69,14 +66,18 @@ def jdbc_url(url: str) -> str:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_pgx(gateway: Gateway, target: PostgresServer, pgx: Path, policy: str) -> None:
+def test_pgx_gets_the_same_answers_through_the_gateway(
+    gateway: Gateway, target: PostgresServer, pgx: Path, policy: str
+) -> None:
     alone = run([str(pgx), f"{target.dsn()}?sslmode=disable"], pgx.parent)
     assert alone.endswith("statement_timeout 57014 5003\nearly error 22012 ok\n")
     assert run([str(pgx), gateway.url(f"drivers-{policy}")], pgx.parent) == alone
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_jdbc(gateway: Gateway, target: PostgresServer, jdbc: list[str], policy: str, tmp_path: Path) -> None:
+def test_jdbc_gets_the_same_answers_through_the_gateway(
+    gateway: Gateway, target: PostgresServer, jdbc: list[str], policy: str, tmp_path: Path
+) -> None:
     alone = run([*jdbc, jdbc_url(target.dsn())], tmp_path)
     assert "\nstatement_timeout 57014 " in alone
     assert run([*jdbc, jdbc_url(gateway.url(f"drivers-{policy}"))], tmp_path) == alone

@@ -28,7 +28,7 @@ def pipelined(connection: psycopg.Connection, *statements: str) -> None:
             connection.execute(statement)
 
 
-def test_pipeline_of_many_tiny_statements(gateway: Gateway) -> None:
+def test_pipeline_of_100000_tiny_statements_runs_completely(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url(), autocommit=True) as connection:
         connection.execute("create temp table tiny (n int)")
         with connection.pipeline(), connection.cursor() as cursor:
@@ -39,14 +39,14 @@ def test_pipeline_of_many_tiny_statements(gateway: Gateway) -> None:
     assert session.metrics["operations"] >= 100_000
 
 
-def test_pipeline_with_an_error_in_the_middle(gateway: Gateway) -> None:
+def test_pipeline_with_an_error_leaves_the_connection_usable(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url(), autocommit=True) as connection:
         with pytest.raises(psycopg.errors.DivisionByZero):
             pipelined(connection, "select 1", "select 1/0", "select 2")
         assert connection.execute("select 'usable'").fetchone() == ("usable",)
 
 
-def test_a_refusal_in_the_middle_of_a_pipeline_runs_none_of_it(gateway: Gateway, guarded: Connection) -> None:
+def test_denied_statement_in_a_pipeline_prevents_the_whole_pipeline(gateway: Gateway, guarded: Connection) -> None:
     with psycopg.connect(gateway.url("guarded"), autocommit=True) as connection:
         connection.execute("create temp table kept (n int)")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -55,20 +55,20 @@ def test_a_refusal_in_the_middle_of_a_pipeline_runs_none_of_it(gateway: Gateway,
     assert gateway.newest_finished("guarded").metrics["refused"] == 1
 
 
-def test_server_side_cursor_and_fetching_in_parts(gateway: Gateway) -> None:
+def test_server_side_cursor_fetches_all_rows_in_parts(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url()) as connection, connection.cursor("named") as cursor:
         cursor.itersize = 100
         cursor.execute("select n, repeat('x', 50) from generate_series(1, 5000) n")
         assert sum(row[0] for row in cursor) == 12_502_500
 
 
-def test_binary_results_and_parameters(gateway: Gateway) -> None:
+def test_binary_results_and_parameters_are_unchanged(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url()) as connection, connection.cursor(binary=True) as cursor:
         cursor.execute("select %b::int4, %b::bytea, array[1, null, 3], 1.5::float8", [Int4(7), b"\0\1\xff"])
         assert cursor.fetchone() == (7, b"\0\1\xff", [1, None, 3], 1.5)
 
 
-def test_copy_both_ways_in_both_formats(gateway: Gateway) -> None:
+def test_copy_works_in_both_directions_and_formats(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url(), autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("create temp table bulk (n int4, t text)")
         for ending in ("", " (format binary)"):
@@ -95,7 +95,7 @@ def copy_all(cursor: psycopg.Cursor, statement: str, blocks: list[str]) -> None:
             copy.write(block)
 
 
-def test_copy_that_the_client_gives_up(gateway: Gateway) -> None:
+def test_copy_aborted_by_the_client_stores_no_rows(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url(), autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("create temp table given_up (n int)")
         with pytest.raises(ZeroDivisionError):
@@ -103,8 +103,8 @@ def test_copy_that_the_client_gives_up(gateway: Gateway) -> None:
         assert cursor.execute("select count(*) from given_up").fetchone() == (0,)
 
 
-def test_copy_with_bad_data_in_the_middle_of_much(gateway: Gateway) -> None:
-    """The target's error comes while the client still sends."""
+def test_copy_with_invalid_data_returns_the_targets_error(gateway: Gateway) -> None:
+    """The target's error arrives while the client is still sending."""
     with psycopg.connect(gateway.url(), autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("create temp table bad (n int)")
         with pytest.raises(psycopg.errors.InvalidTextRepresentation):
@@ -112,7 +112,7 @@ def test_copy_with_bad_data_in_the_middle_of_much(gateway: Gateway) -> None:
         assert cursor.execute("select count(*) from bad").fetchone() == (0,)
 
 
-def test_large_objects(gateway: Gateway) -> None:
+def test_large_object_is_read_back_unchanged(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url()) as connection:
         content = bytes(range(256)) * 4096
         row = connection.execute("select lo_from_bytea(0, %s)", [content]).fetchone()
@@ -122,7 +122,7 @@ def test_large_objects(gateway: Gateway) -> None:
         connection.rollback()
 
 
-def test_notifications_reach_who_listens(gateway: Gateway) -> None:
+def test_notification_reaches_a_listening_client(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url(), autocommit=True) as hears:
         hears.execute("listen news")
         with psycopg.connect(gateway.url(), autocommit=True) as tells:
@@ -131,7 +131,7 @@ def test_notifications_reach_who_listens(gateway: Gateway) -> None:
         assert (heard.channel, heard.payload) == ("news", "grüße")
 
 
-def test_notices_and_changed_parameters(gateway: Gateway) -> None:
+def test_notices_and_changed_parameters_reach_the_client(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url(), autocommit=True) as connection:
         notices: list[str] = []
         connection.add_notice_handler(lambda notice: notices.append(f"{notice.severity} {notice.message_primary}"))
@@ -142,7 +142,7 @@ def test_notices_and_changed_parameters(gateway: Gateway) -> None:
         assert connection.info.server_version >= 130000
 
 
-async def test_asyncpg_values_of_many_types(gateway: Gateway) -> None:
+async def test_asyncpg_round_trips_values_of_many_types(gateway: Gateway) -> None:
     connection = await asyncpg.connect(gateway.url())
     key = uuid.uuid4()
     values = [
@@ -166,7 +166,7 @@ async def test_asyncpg_values_of_many_types(gateway: Gateway) -> None:
     await connection.close()
 
 
-async def test_asyncpg_prepared_cursors_and_copy(gateway: Gateway) -> None:
+async def test_asyncpg_prepared_statements_cursors_and_copy_work_and_are_recorded(gateway: Gateway) -> None:
     connection = await asyncpg.connect(gateway.url())
     await connection.execute("create temp table records (n int, t text, d numeric)")
     records = [(n, f"name {n}", decimal.Decimal(n) / 8) for n in range(5_000)]
@@ -187,10 +187,10 @@ async def test_asyncpg_prepared_cursors_and_copy(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("count", [40_000, 65_536, 70_000])
-async def test_asyncpg_with_more_parameters_than_it_can_send(
+async def test_asyncpg_with_too_many_parameters_gets_the_same_error_as_from_the_target(
     gateway: Gateway, target: PostgresServer, count: int
 ) -> None:
-    """The connection says what it says without a gateway, and goes on."""
+    """The connection stays usable."""
     statement = f"select 1 where 1 in ({','.join(f'${number}::int' for number in range(1, count + 1))})"
     said = []
     for url in (target.dsn(), gateway.url()):
@@ -204,7 +204,7 @@ async def test_asyncpg_with_more_parameters_than_it_can_send(
 
 
 @pytest.mark.parametrize("count", [65_536, 70_000])
-def test_a_driver_whose_count_of_parameters_wraps_hears_the_targets_error(gateway: Gateway, count: int) -> None:
+def test_driver_with_an_overflowed_parameter_count_gets_the_targets_error(gateway: Gateway, count: int) -> None:
     issued = gateway.credential("target")
     text = f"select 1 where 1 in ({','.join(f'${number}::int' for number in range(1, count + 1))})"
     values = (struct.pack("!I", 1) + b"1") * count
@@ -219,7 +219,7 @@ def test_a_driver_whose_count_of_parameters_wraps_hears_the_targets_error(gatewa
         assert b"goes on" in wire.until_ready(stream)
 
 
-async def test_asyncpg_listen_and_timeout(gateway: Gateway) -> None:
+async def test_asyncpg_listener_and_statement_timeout_work(gateway: Gateway) -> None:
     connection = await asyncpg.connect(gateway.url())
     heard: asyncio.Queue[object] = asyncio.Queue()
     await connection.add_listener("alarm", lambda *given: heard.put_nowait(given[2:]))

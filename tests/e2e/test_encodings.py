@@ -1,4 +1,4 @@
-"""Clients in encodings that could deceive rules, against a real target."""
+"""Client encodings that could deceive guardrails, against a real target."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def ruled(request: pytest.FixtureRequest, guarded: Connection, encoded: Connecti
 
 @pytest.mark.parametrize("way", ["set client_encoding = 'SJIS'", "set names 'GBK'",
                                  "select set_config('client_encoding', 'BIG5', false)"])  # fmt: skip
-def test_it_is_refused_and_the_connection_goes_on(gateway: Gateway, ruled: str, way: str) -> None:
+def test_change_to_an_unsafe_client_encoding_is_denied_and_the_connection_continues(
+    gateway: Gateway, ruled: str, way: str
+) -> None:
     with psycopg.connect(gateway.url(ruled), autocommit=True) as connection:
         with pytest.raises(REFUSED, match="client encoding") as caught:
             connection.execute(way)
@@ -37,7 +39,7 @@ def test_it_is_refused_and_the_connection_goes_on(gateway: Gateway, ruled: str, 
         assert connection.execute("select 'Gr\u00fc\u00dfe'").fetchone() == ("Gr\u00fc\u00dfe",)
 
 
-def test_of_a_startup_parameter(gateway: Gateway, ruled: str) -> None:
+def test_statements_are_denied_while_a_startup_parameter_sets_an_unsafe_encoding(gateway: Gateway, ruled: str) -> None:
     with psycopg.connect(gateway.url(ruled, client_encoding="SJIS"), autocommit=True) as connection:
         with pytest.raises(REFUSED, match="SJIS"):
             connection.execute("select 1")
@@ -47,7 +49,7 @@ def test_of_a_startup_parameter(gateway: Gateway, ruled: str) -> None:
             connection.execute("set client_encoding = 'SJIS'")
 
 
-def test_of_options_at_startup(gateway: Gateway, ruled: str) -> None:
+def test_statements_are_denied_if_startup_options_set_an_unsafe_encoding(gateway: Gateway, ruled: str) -> None:
     with (
         psycopg.connect(gateway.url(ruled, options="-c client_encoding=UHC"), autocommit=True) as connection,
         pytest.raises(REFUSED, match="UHC"),
@@ -55,8 +57,8 @@ def test_of_options_at_startup(gateway: Gateway, ruled: str) -> None:
         connection.execute("select 1")
 
 
-def test_a_pipeline_that_changes_it_on_the_way(gateway: Gateway, ruled: str) -> None:
-    """What is sent behind a block of code is read before anybody knows what the block does."""
+def test_statement_after_code_that_changes_the_encoding_in_a_pipeline_is_denied(gateway: Gateway, ruled: str) -> None:
+    """The statements after a code block are read before its effect is known."""
     connection = pq.PGconn.connect(gateway.url(ruled).encode())
     connection.enter_pipeline_mode()
     code = b"do $$ begin perform set_config('client_' || 'encoding', 'SJIS', false); end $$"
@@ -71,6 +73,6 @@ def test_a_pipeline_that_changes_it_on_the_way(gateway: Gateway, ruled: str) -> 
     assert b"42501" in states
 
 
-def test_without_rules_clients_speak_as_they_like(gateway: Gateway) -> None:
+def test_any_client_encoding_is_allowed_without_rules(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url(client_encoding="SJIS")) as connection:
         assert connection.execute("select '\u8868'").fetchone() == ("\u8868",)

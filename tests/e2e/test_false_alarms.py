@@ -1,5 +1,4 @@
-"""What clients and tools ask of a target's catalogue by themselves: none of it is refused by the presets, nor where
-columns are marked."""
+"""Catalogue queries of clients and tools: no preset denies them, with or without marked columns."""
 
 from __future__ import annotations
 
@@ -89,7 +88,7 @@ def ruled(request: pytest.FixtureRequest, gateway: Gateway, world: PostgresServe
     yield request.param, gateway.url(name, database=DATABASE)
 
 
-def test_what_psql_asks_for_its_commands(ruled: tuple[str, str]) -> None:
+def test_presets_deny_no_catalogue_query_of_psql_commands(ruled: tuple[str, str]) -> None:
     script = "".join(f"\\warn {command[1:]}\n{command.replace('_', ' ', 1)}\n" for command in PSQL.split())
     environment = {**clean_environment(), "PSQL_EDITOR": "true", "EDITOR": "true"}
     program = need("psql")
@@ -101,7 +100,7 @@ def test_what_psql_asks_for_its_commands(ruled: tuple[str, str]) -> None:
     assert refused == OF_SETTINGS.get(ruled[0], [])
 
 
-def test_pg_dump_of_the_schema(ruled: tuple[str, str]) -> None:
+def test_presets_do_not_deny_a_schema_dump(ruled: tuple[str, str]) -> None:
     done = subprocess.run(
         [need("pg_dump"), "--schema-only", ruled[1]],
         capture_output=True,
@@ -113,7 +112,7 @@ def test_pg_dump_of_the_schema(ruled: tuple[str, str]) -> None:
     assert "CREATE VIEW shop.mails" in done.stdout
 
 
-def test_reflection_by_sqlalchemy(ruled: tuple[str, str]) -> None:
+def test_presets_do_not_deny_reflection_by_sqlalchemy(ruled: tuple[str, str]) -> None:
     engine = sa.create_engine(ruled[1].replace("postgresql:", "postgresql+psycopg:"), poolclass=sa.NullPool)
     found = sa.MetaData()
     with engine.connect() as connection:
@@ -139,7 +138,7 @@ def test_reflection_by_sqlalchemy(ruled: tuple[str, str]) -> None:
     assert "shop.customers" in found.tables
 
 
-def test_reflection_over_asyncpg(ruled: tuple[str, str]) -> None:
+def test_presets_do_not_deny_type_queries_of_asyncpg(ruled: tuple[str, str]) -> None:
     async def main() -> list[object]:
         connection = await asyncpg.connect(ruled[1])
         try:

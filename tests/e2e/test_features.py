@@ -145,7 +145,7 @@ def stream(api: httpx.Client, session: UUID) -> Iterator[tuple[str, dict[str, An
 # What is kept of it
 
 
-def test_it_is_recorded(gateway: Gateway, way: Way, connection: Connection) -> None:
+def test_session_is_recorded(gateway: Gateway, way: Way, connection: Connection) -> None:
     assert HOLDS[way.row]["recording"] == {ENFORCED}
     with way.start(gateway.credential(connection.name), way.shows("grüße")) as client:
         client.hears("grüße")
@@ -159,7 +159,9 @@ def test_it_is_recorded(gateway: Gateway, way: Way, connection: Connection) -> N
     assert session.metrics["operations"] >= 1
 
 
-def test_it_is_watched_live_by_the_api(gateway: Gateway, way: Way, connection: Connection, api: httpx.Client) -> None:
+def test_session_is_watched_live_by_the_api(
+    gateway: Gateway, way: Way, connection: Connection, api: httpx.Client
+) -> None:
     client, session = busy(gateway, way, connection.name)
     with client:
         shown, kinds = b"", set()
@@ -176,7 +178,7 @@ def test_it_is_watched_live_by_the_api(gateway: Gateway, way: Way, connection: C
 # What is hidden and refused
 
 
-def test_what_it_shows_is_masked(gateway: Gateway, way: Way, name: str) -> None:
+def test_output_is_masked(gateway: Gateway, way: Way, name: str) -> None:
     assert ENFORCED in HOLDS[way.row]["masking"]
     way.connection(name, redact_enabled=True, redact_types=("EMAIL_ADDRESS",))
     with way.start(gateway.credential(name), way.shows("ok ann@example.com"), way.shows("done")) as client:
@@ -187,7 +189,9 @@ def test_what_it_shows_is_masked(gateway: Gateway, way: Way, name: str) -> None:
     assert session.metrics["data_masking"]["info_types"]["EMAIL_ADDRESS"] >= 1
 
 
-def test_a_guardrail_on_input(gateway: Gateway, way: Way, connection: Connection) -> None:
+def test_guardrail_on_input_denies_a_statement_and_the_session_continues(
+    gateway: Gateway, way: Way, connection: Connection
+) -> None:
     rail = gateway.guardrail(connection.name, connection, deny=f"forbidden_{connection.name[3:]}")
     table = rail.input[0].pattern_regex
     with way.start(gateway.credential(connection.name), way.makes(table)) as client:
@@ -202,8 +206,10 @@ def test_a_guardrail_on_input(gateway: Gateway, way: Way, connection: Connection
         client.hears("goes on")
 
 
-def test_a_guardrail_on_what_is_typed_is_advice(gateway: Gateway, way: Way, connection: Connection) -> None:
-    """Where the table says so: the line is refused, and what says the same in another way is not."""
+def test_guardrail_on_typed_lines_can_be_bypassed_only_where_the_table_says_so(
+    gateway: Gateway, way: Way, connection: Connection
+) -> None:
+    """Where it is advisory, the line is denied, and the same action in another form is not."""
     word = f"forbidden_{connection.name[3:]}"
     gateway.guardrail(connection.name, connection, deny=word)
     is_advice = ADVISORY in HOLDS[way.row]["guardrails on input"]
@@ -235,7 +241,7 @@ def type_until_done(client: Client, line: str, is_done: Callable[[], bool]) -> N
     wait_until(typed)
 
 
-def test_a_guardrail_on_output(gateway: Gateway, way: Way, connection: Connection) -> None:
+def test_guardrail_on_output_blocks_the_output(gateway: Gateway, way: Way, connection: Connection) -> None:
     assert ENFORCED in HOLDS[way.row]["guardrails on output"]
     rail = gateway.guardrail(connection.name, connection, deny_output="top-secret")
     with way.start(gateway.credential(connection.name), way.shows("top-secret")) as client:
@@ -262,7 +268,7 @@ def asks(gateway: Gateway, way: Way, name: str) -> Iterator[tuple[Client, Review
         yield client, review
 
 
-def test_who_waits_is_let_in_once_it_is_approved(
+def test_waiting_client_is_admitted_once_its_review_is_approved(
     gateway: Gateway, way: Way, name: str, asks: tuple[Client, Review], api: httpx.Client
 ) -> None:
     client, review = asks
@@ -272,7 +278,7 @@ def test_who_waits_is_let_in_once_it_is_approved(
     assert gateway.newest_finished(name).review_id == review.id
 
 
-def test_who_waits_is_told_of_a_rejection(
+def test_waiting_client_receives_the_rejection_and_its_reason(
     gateway: Gateway, way: Way, name: str, asks: tuple[Client, Review], api: httpx.Client
 ) -> None:
     client, review = asks
@@ -294,7 +300,7 @@ def asked_about(gateway: Gateway, connection: Connection, word: str) -> tuple[Pr
 
 
 @pytest.mark.parametrize("choice", ["APPROVED", "REJECTED"])
-def test_a_statement_is_held(
+def test_statement_is_held_until_the_review_is_decided(
     gateway: Gateway, way: Way, connection: Connection, api: httpx.Client, choice: str
 ) -> None:
     table = f"held_{connection.name[3:]}"
@@ -312,10 +318,10 @@ def test_a_statement_is_held(
     assert way.is_made(table) == (choice == "APPROVED")
 
 
-def test_what_is_typed_is_held_and_that_is_advice(
+def test_review_of_typed_lines_can_be_bypassed_only_where_the_table_says_so(
     gateway: Gateway, way: Way, connection: Connection, api: httpx.Client
 ) -> None:
-    """Where the table says so: the line waits and goes on, and what says the same in another way waits for nobody."""
+    """Where it is advisory, the line is held, and the same action in another form is not."""
     word = f"held_{connection.name[3:]}"
     ann, issued = asked_about(gateway, connection, word)
     is_advice = ADVISORY in HOLDS[way.row]["reviews"]
@@ -339,7 +345,7 @@ def test_what_is_typed_is_held_and_that_is_advice(
 # What ends it
 
 
-def test_it_is_killed_by_the_api(gateway: Gateway, way: Way, connection: Connection, api: httpx.Client) -> None:
+def test_session_is_killed_by_the_api(gateway: Gateway, way: Way, connection: Connection, api: httpx.Client) -> None:
     assert HOLDS[way.row]["kill"] == {ENFORCED}
     client, session = busy(gateway, way, connection.name)
     with client:
@@ -348,10 +354,10 @@ def test_it_is_killed_by_the_api(gateway: Gateway, way: Way, connection: Connect
     assert "this session was killed" in gateway.text(session.id)
 
 
-def test_it_ends_with_its_longest_duration(
+def test_session_ends_at_the_max_duration(
     gateway: Gateway, way: Way, connection: Connection, api: httpx.Client
 ) -> None:
-    """The credential is older than the limit: one that is issued later would last no longer than that itself."""
+    """The credential is older than the limit: a later one would itself expire at that limit."""
     issued = gateway.credential(connection.name)
     assert api.patch(f"/connections/{connection.name}", json={"access_max_duration": 5}).status_code == 200
     with way.start(issued, way.sleeps()) as client:
@@ -360,7 +366,7 @@ def test_it_ends_with_its_longest_duration(
     assert gateway.newest_finished(connection.name).metadata["end_reason"] == "expired"
 
 
-def test_it_ends_with_its_credential(gateway: Gateway, way: Way, connection: Connection) -> None:
+def test_session_ends_when_its_credential_expires(gateway: Gateway, way: Way, connection: Connection) -> None:
     for seconds in IN_TIME:
         with way.start(gateway.credential(connection.name, seconds=seconds), way.sleeps()) as client:
             client.hears("expired")
@@ -370,7 +376,7 @@ def test_it_ends_with_its_credential(gateway: Gateway, way: Way, connection: Con
     assert gateway.newest_finished(connection.name).metadata["end_reason"] == "expired"
 
 
-def test_it_ends_when_its_credential_is_revoked(
+def test_session_ends_when_its_credential_is_revoked(
     gateway: Gateway, way: Way, connection: Connection, api: httpx.Client
 ) -> None:
     client, session = busy(gateway, way, connection.name)
@@ -380,7 +386,7 @@ def test_it_ends_when_its_credential_is_revoked(
         assert ends(gateway, session, client, "revoked") == "revoked"
 
 
-def test_it_ends_when_the_connection_may_be_used_no_more(
+def test_session_ends_when_its_access_mode_is_disabled(
     gateway: Gateway, way: Way, connection: Connection, api: httpx.Client
 ) -> None:
     client, session = busy(gateway, way, connection.name)
@@ -401,7 +407,7 @@ def impatient(gateway: Gateway) -> Iterator[Mapping[str, int]]:
 
 
 @pytest.mark.slow
-def test_it_ends_when_it_is_idle(
+def test_session_ends_at_the_idle_timeout(
     gateway: Gateway, way: Way, connection: Connection, impatient: Mapping[str, int]
 ) -> None:
     statements = (way.shows("begun"), *way.stays)

@@ -1,4 +1,4 @@
-"""Guardrails on every way in and out: what is refused did not run, and the connection goes on."""
+"""Guardrails on every way in and out: a denied statement did not run, and the connection continues."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def rows(direct: psycopg.Connection) -> int:
         "do $$ begin execute 'drop table precious'; end $$",
     ],
 )
-def test_refused_in_a_simple_query(
+def test_deny_rule_blocks_a_simple_query_message(
     gateway: Gateway, guarded: Connection, direct: psycopg.Connection, table: str, statement: str
 ) -> None:
-    """Each -c of psql is one message, whatever statements it holds."""
+    """Each -c of psql is one message, whatever statements it contains."""
     done = psql(gateway.url("guarded"), "-c", statement, "-c", "select 'goes on'")
     assert "no-drop" in done.stderr
     assert "goes on" in done.stdout
     assert rows(direct) == 3
 
 
-def test_refused_in_the_extended_protocol(
+def test_deny_rule_blocks_a_statement_and_bind_value_of_the_extended_protocol(
     gateway: Gateway, guarded: Connection, direct: psycopg.Connection, table: str
 ) -> None:
     with psycopg.connect(gateway.url("guarded"), autocommit=True) as connection:
@@ -62,7 +62,7 @@ def test_refused_in_the_extended_protocol(
     assert rows(direct) == 3
 
 
-async def test_refused_through_asyncpg(gateway: Gateway, guarded: Connection) -> None:
+async def test_deny_rule_blocks_a_statement_of_asyncpg(gateway: Gateway, guarded: Connection) -> None:
     connection = await asyncpg.connect(gateway.url("guarded"))
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await connection.prepare("drop table precious")
@@ -72,10 +72,10 @@ async def test_refused_through_asyncpg(gateway: Gateway, guarded: Connection) ->
     await connection.close()
 
 
-def test_refused_in_a_transaction(
+def test_denied_statement_leaves_its_transaction_open(
     gateway: Gateway, guarded: Connection, direct: psycopg.Connection, table: str
 ) -> None:
-    """What ran before can still be committed or rolled back, as the client sees fit."""
+    """The client can still commit or roll back what ran before."""
     with psycopg.connect(gateway.url("guarded")) as connection:
         connection.execute("insert into precious values (4)")
         with pytest.raises(REFUSED):
@@ -85,7 +85,7 @@ def test_refused_in_a_transaction(
     assert rows(direct) == 3
 
 
-def test_refused_on_the_way_out(gateway: Gateway, guarded: Connection) -> None:
+def test_deny_rule_blocks_output_in_every_form(gateway: Gateway, guarded: Connection) -> None:
     url = gateway.url("guarded")
     with psycopg.connect(url, autocommit=True) as connection:
         for query in (
@@ -110,7 +110,7 @@ def test_refused_on_the_way_out(gateway: Gateway, guarded: Connection) -> None:
     assert "top-secret" not in gateway.text(session.id)
 
 
-def test_a_notice_is_withheld_and_the_rest_goes_on(gateway: Gateway, guarded: Connection) -> None:
+def test_denied_notice_is_withheld_and_other_output_is_sent(gateway: Gateway, guarded: Connection) -> None:
     script = "do $$ begin raise notice '%', 'top-' || 'secret'; raise notice 'harmless'; end $$;\nselect 'end';\n"
     done = psql(gateway.url("guarded"), stdin=script)
     assert "top-secret" not in done.stderr
@@ -118,7 +118,7 @@ def test_a_notice_is_withheld_and_the_rest_goes_on(gateway: Gateway, guarded: Co
     assert done.stdout == "DO\nend\n"
 
 
-def test_a_refused_copy_in_does_not_run(
+def test_denied_copy_does_not_run_and_the_next_copy_does(
     gateway: Gateway, guarded: Connection, direct: psycopg.Connection, table: str
 ) -> None:
     script = "\\copy (select 'drop table x') to '/dev/null'\n\\copy precious from stdin\n4\tfour\n\\.\n"

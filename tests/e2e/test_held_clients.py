@@ -1,5 +1,4 @@
-"""Clients whose statements are held, as they are: nothing hangs, nothing runs that nobody approved, and the recording
-tells what became of it."""
+"""Real clients whose statements are held: no client hangs, nothing runs without approval, and outcomes are recorded."""
 
 from __future__ import annotations
 
@@ -96,7 +95,7 @@ SCRIPTS: dict[str, tuple[list[str], str]] = {
 
 @pytest.mark.parametrize("approve", [True, False])
 @pytest.mark.parametrize("kind", SCRIPTS)
-def test_psql_goes_on_behind_a_decision(
+def test_psql_continues_after_the_decision_on_a_held_statement(
     gateway: Gateway, held: Connection, chief: Principal, direct: psycopg.Connection, kind: str, approve: bool
 ) -> None:
     arguments, script = SCRIPTS[kind]
@@ -114,7 +113,7 @@ def test_psql_goes_on_behind_a_decision(
     assert f"{chief.email} {'approved' if approve else 'rejected'} it" in said
 
 
-def test_one_transaction_of_a_file_that_is_rejected_leaves_nothing(
+def test_rejected_statement_rolls_back_the_single_transaction_of_a_psql_file(
     gateway: Gateway, held: Connection, chief: Principal, direct: psycopg.Connection, tmp_path: Path
 ) -> None:
     file = tmp_path / "change.sql"
@@ -129,7 +128,7 @@ def test_one_transaction_of_a_file_that_is_rejected_leaves_nothing(
 
 
 @pytest.mark.parametrize("approve", [True, False])
-def test_a_copy_that_is_held(
+def test_held_copy_runs_only_if_approved(
     gateway: Gateway, held: Connection, chief: Principal, direct: psycopg.Connection, approve: bool, tmp_path: Path
 ) -> None:
     file = tmp_path / "rows"
@@ -144,7 +143,9 @@ def test_a_copy_that_is_held(
     idle(gateway, chief)
 
 
-def test_ctrl_c_while_held(gateway: Gateway, held: Connection, chief: Principal, direct: psycopg.Connection) -> None:
+def test_ctrl_c_withdraws_the_review_of_a_held_statement(
+    gateway: Gateway, held: Connection, chief: Principal, direct: psycopg.Connection
+) -> None:
     client = Psql(gateway.url(NAME), "-c", "delete from watched", "-c", "select 'next'")
     waits_for(gateway, chief)
     client.process.send_signal(signal.SIGINT)
@@ -154,7 +155,7 @@ def test_ctrl_c_while_held(gateway: Gateway, held: Connection, chief: Principal,
     idle(gateway, chief)
 
 
-def test_a_client_that_is_killed_withdraws(
+def test_killed_client_withdraws_the_review_of_its_held_statement(
     gateway: Gateway, held: Connection, chief: Principal, direct: psycopg.Connection
 ) -> None:
     client = Psql(gateway.url(NAME), "-c", "delete from watched", "-c", "delete from watched where n = 1")
@@ -194,7 +195,7 @@ def over_asyncpg(url: str, work: Callable[[asyncpg.Connection], Awaitable[None]]
 
 
 @pytest.mark.parametrize("approve", [True, False])
-def test_asyncpg_prepares_at_once_and_is_held_when_it_runs(
+def test_asyncpg_prepares_at_once_and_is_held_on_execute(
     gateway: Gateway, held: Connection, chief: Principal, direct: psycopg.Connection, approve: bool
 ) -> None:
     async def work(connection: asyncpg.Connection) -> None:
@@ -213,7 +214,7 @@ def test_asyncpg_prepares_at_once_and_is_held_when_it_runs(
     idle(gateway, chief)
 
 
-def test_a_transaction_in_which_one_is_rejected_is_over(
+def test_transaction_with_a_rejected_statement_is_rolled_back(
     gateway: Gateway, held: Connection, chief: Principal, direct: psycopg.Connection
 ) -> None:
     async def work(connection: asyncpg.Connection) -> None:
@@ -229,7 +230,7 @@ def test_a_transaction_in_which_one_is_rejected_is_over(
     idle(gateway, chief)
 
 
-def test_a_timeout_of_asyncpg_cancels_what_is_held(
+def test_timeout_of_asyncpg_cancels_a_held_statement(
     gateway: Gateway, held: Connection, chief: Principal, direct: psycopg.Connection
 ) -> None:
     async def work(connection: asyncpg.Connection) -> None:
@@ -244,10 +245,10 @@ def test_a_timeout_of_asyncpg_cancels_what_is_held(
 
 
 @pytest.mark.parametrize("approve", [(True, True), (True, False), (False, True), (False, False)])
-def test_several_of_a_pipeline_are_asked_about_one_after_the_other(
+def test_held_statements_of_a_pipeline_are_reviewed_one_after_the_other(
     gateway: Gateway, held: Connection, chief: Principal, direct: psycopg.Connection, approve: tuple[bool, bool]
 ) -> None:
-    """The second is another review, whatever was said about the first."""
+    """The second has its own review, whatever was decided about the first."""
     raw = psycopg.connect(gateway.url(NAME), autocommit=True).pgconn
     raw.enter_pipeline_mode()
     for text in (b"delete from watched where true", b"delete from copied where true", b"select 1"):
@@ -266,10 +267,10 @@ def test_several_of_a_pipeline_are_asked_about_one_after_the_other(
     idle(gateway, chief)
 
 
-def test_attack_a_name_that_is_parsed_anew_while_its_statement_is_held(
+def test_attack_statement_name_redefined_during_a_hold_runs_the_approved_text(
     gateway: Gateway, held: Connection, chief: Principal, direct: psycopg.Connection
 ) -> None:
-    """What was approved is what runs; what the name means by then is asked about on its own."""
+    """The new meaning of the name gets its own review."""
     raw = psycopg.connect(gateway.url(NAME), autocommit=True).pgconn
     raw.prepare(b"s", b"delete from watched where n = 99 or true")
     raw.enter_pipeline_mode()
@@ -294,7 +295,7 @@ def test_attack_a_name_that_is_parsed_anew_while_its_statement_is_held(
     assert rows(direct, "copied") == 1
 
 
-def test_attack_what_is_held_does_not_run_when_its_session_is_killed_and_it_is_approved(
+def test_attack_held_statement_of_a_killed_session_is_withdrawn_and_never_runs(
     gateway: Gateway, held: Connection, chief: Principal, direct: psycopg.Connection
 ) -> None:
     client = Psql(gateway.url(NAME), "-c", "delete from watched")

@@ -1,4 +1,4 @@
-"""What comes to an open port: nothing, too slow, too little, or something else."""
+"""Hostile and broken clients at an open port: no bytes, slow bytes, too few bytes, or another protocol."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("data", GARBAGE.values(), ids=GARBAGE.keys())
-def test_garbage_is_closed_with_one_log_line(gateway: Gateway, data: bytes) -> None:
+def test_malformed_login_is_closed_with_one_log_line(gateway: Gateway, data: bytes) -> None:
     before = gateway.worker.log()
     with wire.connect(gateway.settings.postgres_port) as stream:
         stream.sendall(data)
@@ -50,7 +50,7 @@ def test_garbage_is_closed_with_one_log_line(gateway: Gateway, data: bytes) -> N
     assert "was rejected" in said()[0]
 
 
-def test_a_user_name_that_is_not_utf_8_is_refused_in_one_line(gateway: Gateway) -> None:
+def test_user_name_that_is_not_utf_8_is_rejected_with_one_log_line(gateway: Gateway) -> None:
     before = gateway.worker.log()
     with wire.connect(gateway.settings.postgres_port) as stream:
         stream.sendall(struct.pack("!II", 17, 3 << 16) + b"user\0\xff\xfe\0\0")
@@ -59,8 +59,8 @@ def test_a_user_name_that_is_not_utf_8_is_refused_in_one_line(gateway: Gateway) 
     assert gateway.worker.log()[len(before) :].count("\n") == 1
 
 
-def test_an_application_name_that_is_not_utf_8_reaches_the_target(gateway: Gateway) -> None:
-    """It is in an encoding that the client chose; in the session's metadata it is readable as far as it goes."""
+def test_application_name_that_is_not_utf_8_reaches_the_target(gateway: Gateway) -> None:
+    """The client chooses its encoding; the session's metadata replaces unreadable characters."""
     issued = gateway.credential("target")
     with wire.connect(gateway.settings.postgres_port) as stream:
         user, password = issued.credential.username, issued.password.reveal()
@@ -71,7 +71,7 @@ def test_an_application_name_that_is_not_utf_8_reaches_the_target(gateway: Gatew
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 7, 8, 15, 40])
-def test_a_startup_that_ends_early_is_closed_in_silence(gateway: Gateway, size: int) -> None:
+def test_startup_message_that_ends_early_is_closed_without_a_log_line(gateway: Gateway, size: int) -> None:
     before = gateway.worker.log()
     with wire.connect(gateway.settings.postgres_port) as stream:
         stream.sendall(wire.startup(user="somebody", database="somewhere")[:size])
@@ -94,8 +94,8 @@ PROBES = {
 
 @pytest.mark.parametrize("ends", ["closes", "half-closes", "waits"])
 @pytest.mark.parametrize("name", PROBES)
-def test_a_probe_of_the_port_is_answered_and_logged_as_by_a_server(gateway: Gateway, name: str, ends: str) -> None:
-    """Health checks of load balancers, and clients that only ask whether somebody listens."""
+def test_port_probe_is_answered_like_by_a_server_and_not_logged(gateway: Gateway, name: str, ends: str) -> None:
+    """Probes are health checks of load balancers, and clients that only test the port."""
     setting, data, answer = PROBES[name]
     before = gateway.worker.log()
     with wire.connect(getattr(gateway.settings, setting)) as stream:
@@ -112,7 +112,7 @@ def test_a_probe_of_the_port_is_answered_and_logged_as_by_a_server(gateway: Gate
     assert said_in_log == ""
 
 
-def test_pq_ping_says_that_the_server_is_there(gateway: Gateway) -> None:
+def test_pq_ping_reports_that_the_server_accepts_connections(gateway: Gateway) -> None:
     before = gateway.worker.log()
     state = psycopg.pq.PGconn.ping(f"host=127.0.0.1 port={gateway.settings.postgres_port} dbname=x user=y".encode())
     assert state == psycopg.pq.Ping.OK
@@ -120,7 +120,7 @@ def test_pq_ping_says_that_the_server_is_there(gateway: Gateway) -> None:
     assert gateway.worker.log() == before
 
 
-def test_random_bytes_never_hurt(gateway: Gateway) -> None:
+def test_random_bytes_cause_no_traceback_and_block_no_client(gateway: Gateway) -> None:
     before = gateway.worker.log()
     for _ in range(50):
         with wire.connect(gateway.settings.postgres_port) as stream:
@@ -132,7 +132,7 @@ def test_random_bytes_never_hurt(gateway: Gateway) -> None:
         assert connection.execute("select 1").fetchone() == (1,)
 
 
-def test_idle_connects_block_nobody(gateway: Gateway) -> None:
+def test_idle_connections_at_login_do_not_delay_another_login(gateway: Gateway) -> None:
     idle = [wire.connect(gateway.settings.postgres_port) for _ in range(100)]
     began = time.monotonic()
     with psycopg.connect(gateway.url()) as connection:
@@ -142,8 +142,8 @@ def test_idle_connects_block_nobody(gateway: Gateway) -> None:
         stream.close()
 
 
-def test_slow_startups_end_at_the_deadline(gateway: Gateway) -> None:
-    """One byte at a time keeps nobody in: the deadline is for the whole login."""
+def test_slow_login_ends_at_the_login_deadline(gateway: Gateway) -> None:
+    """Sending one byte at a time does not extend it: the deadline covers the whole login."""
     worker = gateway.add_worker("slow", postgres_port=free_port(), tunnel_port=free_port(), handshake_timeout=1.0)
     data = wire.startup(user="somebody", database="somewhere")
     with wire.connect(worker.port) as stream:
@@ -161,7 +161,7 @@ def test_slow_startups_end_at_the_deadline(gateway: Gateway) -> None:
     del gateway.workers["slow"]
 
 
-def test_clients_at_login_are_bounded_by_address(gateway: Gateway) -> None:
+def test_number_of_clients_at_login_is_limited_by_address(gateway: Gateway) -> None:
     worker = gateway.add_worker("few", postgres_port=free_port(), tunnel_port=free_port(), max_handshakes_per_address=3)
     idle = [wire.connect(worker.port) for _ in range(3)]
     with wire.connect(worker.port) as stream:

@@ -1,4 +1,4 @@
-"""What somebody with bad intent can have recorded: stored exactly, and harmless wherever it is shown."""
+"""Hostile content in recordings is stored exactly, and is harmless wherever it is shown."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def harmless(text: str, what: str) -> None:
     assert found is None, f"{what} has {found[0]!r} in {text[max(0, found.start() - 60) : found.end() + 60]!r}"
 
 
-def test_it_is_stored_exactly(api: httpx.Client, session: dict[str, Any]) -> None:
+def test_hostile_content_is_stored_exactly(api: httpx.Client, session: dict[str, Any]) -> None:
     assert HOSTILE.replace("'", "''").encode() in joined(api, session["id"], "i")
     shown = joined(api, session["id"], "o").decode()
     assert HOSTILE.replace("\r", "\\r").replace("\n", "\\n") in shown  # as COPY's text format has it
@@ -124,9 +124,11 @@ def test_it_is_stored_exactly(api: httpx.Client, session: dict[str, Any]) -> Non
         "connections show target",
     ],
 )
-def test_commands_show_it_harmlessly(gateway: Gateway, session: dict[str, Any], command: str) -> None:
+def test_commands_show_hostile_content_escaped(gateway: Gateway, session: dict[str, Any], command: str) -> None:
     if "search" in command:
         wait_until(lambda: gateway.run("sessions", "search", "alert").stdout, 60)
+    if "activity" in command:  # sessions are counted some time after they have ended
+        wait_until(lambda: gateway.run("reports", "activity", "--group-by", "user").stdout, 60)
     shown = gateway.run(*command.replace("ID", session["id"]).split())
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout or "Nothing was masked" in shown.stderr
@@ -134,15 +136,14 @@ def test_commands_show_it_harmlessly(gateway: Gateway, session: dict[str, Any], 
     harmless(shown.stderr, command)
 
 
-def test_a_field_of_csv_stays_one_field(api: httpx.Client, session: dict[str, Any]) -> None:
-    """And a formula is no formula any more."""
+def test_hostile_value_stays_one_csv_field_and_no_formula(api: httpx.Client, session: dict[str, Any]) -> None:
     answer = api.get(f"/sessions/{session['id']}", params={"extension": "csv", "events": "o"})
     found = list(csv.reader(io.StringIO(answer.content.decode(), newline="")))
     assert [f"'{FORMULA}", HOSTILE.replace("\r", "\\r").replace("\n", "\\n")] in found
 
 
-def test_answers_are_what_they_say(api: httpx.Client, session: dict[str, Any]) -> None:
-    """JSON is JSON, files are attachments, nothing is sniffed, and no name breaks a header."""
+def test_api_answers_have_correct_types_and_intact_headers(api: httpx.Client, session: dict[str, Any]) -> None:
+    """JSON is JSON, files are attachments, content is not sniffed, and no name breaks a header."""
     for path in ("", "?extension=html", "?extension=json", "?extension=csv", "/export?format=timeline", "/timeline"):
         answer = api.get(f"/sessions/{session['id']}{path}")
         assert answer.is_success, (path, answer.text)
@@ -159,7 +160,7 @@ def test_answers_are_what_they_say(api: httpx.Client, session: dict[str, Any]) -
     assert any(HOSTILE in json.loads(line)["values"] for line in lines)
 
 
-def test_a_stream_of_events_is_one_line_each(api: httpx.Client, session: dict[str, Any]) -> None:
+def test_each_field_of_the_event_stream_is_one_line(api: httpx.Client, session: dict[str, Any]) -> None:
     with api.stream("GET", f"/sessions/{session['id']}/stream") as answer:
         content = b"".join(answer.iter_bytes())
     for line in content.split(b"\n"):
@@ -169,7 +170,7 @@ def test_a_stream_of_events_is_one_line_each(api: httpx.Client, session: dict[st
         assert b"\r" not in line
 
 
-def test_logs_and_sinks_have_it_on_one_line(gateway: Gateway, session: dict[str, Any], told: Syslog) -> None:
+def test_hostile_content_is_one_line_in_logs_and_sinks(gateway: Gateway, session: dict[str, Any], told: Syslog) -> None:
     def about() -> list[bytes]:
         return [one for one in told.messages if session["id"].encode() in one and b"session.close" in one]
 
@@ -182,14 +183,15 @@ def test_logs_and_sinks_have_it_on_one_line(gateway: Gateway, session: dict[str,
 
 
 @pytest.mark.parametrize("name", [HOSTILE, "a\r\nb", "a\x1b[2Jb", "../../etc", "<script>", "=1+1"])
-def test_no_connection_is_called_so(api: httpx.Client, name: str) -> None:
+def test_hostile_connection_name_is_rejected(api: httpx.Client, name: str) -> None:
     agent = api.get("/agents").json()["data"][0]["id"]
     body = {"name": name, "type": "database", "subtype": "postgres", "agent_id": agent}
     assert api.post("/connections", json=body).status_code in (400, 422)
 
 
-def test_labels_and_names_of_people(gateway: Gateway, api: httpx.Client, told: Syslog) -> None:
-    """What takes anything shows it harmlessly; what does not says so."""
+def test_hostile_labels_and_user_names_are_shown_escaped_or_rejected(
+    gateway: Gateway, api: httpx.Client, told: Syslog
+) -> None:
     wanted = {
         "connection": "target",
         "script": "select 1",
@@ -212,8 +214,8 @@ def test_labels_and_names_of_people(gateway: Gateway, api: httpx.Client, told: S
     assert user.is_success or answer.is_success or user.status_code != 500
 
 
-def test_what_no_encoding_explains(gateway: Gateway, api: httpx.Client) -> None:
-    """In Latin 1 what was asked is text; in UTF-8 it is refused by the target, and recorded byte for byte."""
+def test_bytes_invalid_in_the_client_encoding_are_recorded_exactly(gateway: Gateway, api: httpx.Client) -> None:
+    """In Latin 1 the statement is text; in UTF-8 the target rejects it, and it is recorded byte for byte."""
     url = psycopg.conninfo.conninfo_to_dict(url_of(gateway, "target"))
     for encoding, answered in (("LATIN1", b"gr\xfc\xdfe\xe4"), ("UTF8", b"22021")):
         with wire.connect(int(str(url["port"]))) as stream:
@@ -231,8 +233,8 @@ def test_what_no_encoding_explains(gateway: Gateway, api: httpx.Client) -> None:
         harmless(ok(gateway, "sessions", *command.replace("ID", session["id"]).split()), command)
 
 
-def test_what_a_program_prints(gateway: Gateway, api: httpx.Client) -> None:
-    """With NUL and bytes that are no UTF-8."""
+def test_binary_program_output_is_recorded_exactly_and_shown_escaped(gateway: Gateway, api: httpx.Client) -> None:
+    """The output has NUL and bytes that are not UTF-8."""
     octal = "".join(f"\\{byte:03o}" for byte in PRINTED)
     ok(gateway, "exec", "shell", "-i", f"printf '{octal}'")
     session = ended(gateway, "shell")
@@ -248,7 +250,7 @@ def test_what_a_program_prints(gateway: Gateway, api: httpx.Client) -> None:
 
 
 @pytest.mark.slow
-def test_a_statement_of_20_mb(gateway: Gateway, api: httpx.Client) -> None:
+def test_statement_of_20_mb_is_recorded_and_shown(gateway: Gateway, api: httpx.Client) -> None:
     long = HOSTILE.replace("'", "''") + "x" * (20 << 20)
     with psycopg.connect(url_of(gateway, "target"), autocommit=True) as client:
         assert client.execute(f"select length('{long}')").fetchone() is not None

@@ -1,4 +1,4 @@
-"""Sessions open and close issues in a tracker: a whole gateway, a stand-in for Jira, an archiver that is killed."""
+"""Sessions open and close issues in a tracker: a whole gateway, a mock Jira, and an archiver that is killed."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def submitted(desk: Desk, connection: str, script: str = "select 42", **fields: 
     return gateway.call(work)
 
 
-def test_psql_opens_an_issue_and_closes_it(desk: Desk) -> None:
+def test_psql_session_opens_an_issue_and_closes_it(desk: Desk) -> None:
     with psycopg.connect(desk.gateway.url(OPEN)) as client:
         assert client.execute("select 42").fetchone() == (42,)
         session = desk.gateway.newest(OPEN)
@@ -169,7 +169,7 @@ def test_psql_opens_an_issue_and_closes_it(desk: Desk) -> None:
     desk.closed(session)
 
 
-def test_a_connection_without_a_template_asks_nobody(desk: Desk) -> None:
+def test_connection_without_an_issue_template_never_calls_the_tracker(desk: Desk) -> None:
     before = len(desk.issues()), len(desk.jira.calls)
     assert psql(desk.gateway.url(PLAIN), "-c", "select 42").stdout.strip() == "42"
     assert desk.gateway.finished(submitted(desk, PLAIN).id).exit_code == 0
@@ -177,7 +177,7 @@ def test_a_connection_without_a_template_asks_nobody(desk: Desk) -> None:
     assert (len(desk.issues()), len(desk.jira.calls)) == before
 
 
-def test_psql_cannot_say_what_a_template_asks_for_and_is_told_how_to(desk: Desk) -> None:
+def test_psql_without_required_issue_fields_is_denied_with_instructions(desk: Desk) -> None:
     refused = psql(desk.gateway.url(ASKS), "-c", "select 42")
     assert refused.returncode != 0
     assert "the issue of this session needs Summary (summary), Why (customfield_10002)" in refused.stderr
@@ -185,7 +185,7 @@ def test_psql_cannot_say_what_a_template_asks_for_and_is_told_how_to(desk: Desk)
     assert desk.gateway.sessions(connection=ASKS) == []
 
 
-def test_a_script_says_what_its_template_asks_for(desk: Desk) -> None:
+def test_script_passes_the_issue_fields_that_its_template_requires(desk: Desk) -> None:
     with pytest.raises(Invalid, match=r"needs Why \(customfield_10002\)"):
         submitted(desk, ASKS, summary="Look")
     session = submitted(desk, ASKS, summary="Look at 42", customfield_10002="somebody asked")
@@ -196,7 +196,7 @@ def test_a_script_says_what_its_template_asks_for(desk: Desk) -> None:
     assert (made.fields["summary"], made.fields["customfield_10002"]) == ("Look at 42", "somebody asked")
 
 
-def test_what_the_tracker_refuses_is_told_in_the_clients_own_protocol(desk: Desk) -> None:
+def test_tracker_failure_is_reported_in_the_protocol_of_the_client(desk: Desk) -> None:
     before = desk.gateway.sessions(connection=OPEN)
     desk.jira.faults.append(Fault(CREATE, status=503))
     refused = psql(desk.gateway.url(OPEN), "-c", "select 42")
@@ -209,8 +209,8 @@ def test_what_the_tracker_refuses_is_told_in_the_clients_own_protocol(desk: Desk
     assert psql(desk.gateway.url(OPEN), "-c", "select 42").stdout.strip() == "42"
 
 
-def test_an_issue_that_was_made_for_a_session_that_was_refused_is_closed(desk: Desk) -> None:
-    """The tracker made it, and its answer was lost."""
+def test_issue_of_a_denied_session_is_closed(desk: Desk) -> None:
+    """The tracker created the issue, and its answer was lost."""
     before = set(desk.jira.issues)
     desk.jira.faults.append(Fault(CREATE, done=True))
     assert psql(desk.gateway.url(OPEN), "-c", "select 42").returncode != 0
@@ -219,8 +219,8 @@ def test_an_issue_that_was_made_for_a_session_that_was_refused_is_closed(desk: D
 
 
 @pytest.mark.huge
-def test_killed_while_the_tracker_is_asked_it_is_made_once(quiet: Desk) -> None:
-    """`kill -9` right after the tracker has made the issue, whose session goes on."""
+def test_issue_is_created_once_if_the_gateway_is_killed_during_the_call(quiet: Desk) -> None:
+    """The kill comes right after the tracker created the issue, whose session continues."""
     gateway, jira = quiet.gateway, quiet.jira
     jira.faults.append(Fault(CREATE, done=True, hangs=True))
     session = submitted(quiet, OPEN)
@@ -237,7 +237,7 @@ def test_killed_while_the_tracker_is_asked_it_is_made_once(quiet: Desk) -> None:
         living.kill()
 
 
-def test_a_session_that_goes_on_has_its_issue_once_the_tracker_is_back(quiet: Desk) -> None:
+def test_issue_is_created_later_if_the_tracker_was_unavailable(quiet: Desk) -> None:
     quiet.jira.faults.extend(Fault(status=503) for _ in range(3))
     assert psql(quiet.gateway.url(OPEN), "-c", "select 42").stdout.strip() == "42"
     session = quiet.gateway.newest_finished(OPEN)
@@ -250,7 +250,7 @@ def test_a_session_that_goes_on_has_its_issue_once_the_tracker_is_back(quiet: De
     assert TOKEN.encode() not in archiver.log.read_bytes()
 
 
-def test_clients_that_come_together_have_one_issue_each(desk: Desk) -> None:
+def test_concurrent_sessions_have_one_issue_each(desk: Desk) -> None:
     async def all_of(count: int) -> list[str]:
         url = desk.gateway.url(OPEN)
 

@@ -99,11 +99,15 @@ def kill_and_account(engine: str, target: PostgresServer, folder: Path, kills: i
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
-def test_nothing_shown_is_lost_by_kill_9(engine: str, target: PostgresServer, tmp_path: Path) -> None:
+def test_killed_gateway_loses_no_output_that_clients_received(
+    engine: str, target: PostgresServer, tmp_path: Path
+) -> None:
     kill_and_account(engine, target, tmp_path, kills=4, witnesses=4)
 
 
 @pytest.mark.huge
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
-def test_nothing_shown_is_lost_by_200_times_kill_9(engine: str, target: PostgresServer, tmp_path: Path) -> None:
+def test_gateway_killed_200_times_loses_no_output_that_clients_received(
+    engine: str, target: PostgresServer, tmp_path: Path
+) -> None:
     kill_and_account(engine, target, tmp_path, kills=200, witnesses=4)

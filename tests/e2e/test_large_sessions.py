@@ -197,10 +197,10 @@ def large_session(target: PostgresServer, folder: Path, megabytes: int, **settin
 
 
 @pytest.mark.slow
-def test_a_session_of_40_mb(target: PostgresServer, tmp_path: Path) -> None:
+def test_session_of_40_mb_is_read_in_every_way_with_little_memory(target: PostgresServer, tmp_path: Path) -> None:
     large_session(target, tmp_path, 40, RECORDING_SEGMENT_SIZE=str(4 * MIB))
 
 
 @pytest.mark.huge
-def test_a_session_of_2_gb(target: PostgresServer, tmp_path: Path) -> None:
+def test_session_of_2_gb_is_read_in_every_way_with_little_memory(target: PostgresServer, tmp_path: Path) -> None:
     large_session(target, tmp_path, 2048)

@@ -1,4 +1,4 @@
-"""What ends or changes a live session from outside."""
+"""Limits and administrators end or change a live session."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def ended(gateway: Gateway, session: Session) -> str:
     return str(gateway.finished(session.id).metadata["end_reason"])
 
 
-def test_kill(gateway: Gateway, connection: psycopg.Connection) -> None:
+def test_killed_session_is_closed_with_the_reason(gateway: Gateway, connection: psycopg.Connection) -> None:
     session = gateway.newest()
     gateway.call(gateway.services.sessions.kill(gateway.admin, session.id))
     assert "this session was killed" in cut(connection)
     assert ended(gateway, session) == "killed"
 
 
-def test_kill_stops_the_running_statement(
+def test_kill_cancels_the_running_statement(
     gateway: Gateway, connection: psycopg.Connection, direct: psycopg.Connection
 ) -> None:
     session = gateway.newest()
@@ -85,8 +85,8 @@ def stands_still(stream: socket.socket, seconds: float = 0.5) -> bool:
     return 0 < before == waiting()
 
 
-def test_a_kill_in_the_middle_of_a_row_is_told(gateway: Gateway) -> None:
-    """The client has read a part of a row; what it is told must not be taken for the rest of it."""
+def test_kill_during_a_row_sends_a_well_formed_error(gateway: Gateway) -> None:
+    """The client has read a part of a row and must not take the error for the rest of it."""
     issued = gateway.credential("target")
     with wire.connect(gateway.settings.postgres_port) as stream:
         wire.log_in(stream, issued.credential.username, issued.password.reveal())
@@ -100,7 +100,7 @@ def test_a_kill_in_the_middle_of_a_row_is_told(gateway: Gateway) -> None:
     assert tags[-1] == "E"
 
 
-def test_revoking_a_credential_cuts_its_sessions_only(gateway: Gateway) -> None:
+def test_revoked_credential_ends_only_its_own_sessions(gateway: Gateway) -> None:
     issued = gateway.credential("target")
     with psycopg.connect(gateway.url(issued=issued)) as mine, psycopg.connect(gateway.url()) as other:
         session = next(one for one in gateway.sessions() if one.credential_id == issued.credential.id)
@@ -112,7 +112,7 @@ def test_revoking_a_credential_cuts_its_sessions_only(gateway: Gateway) -> None:
         psycopg.connect(gateway.url(issued=issued))
 
 
-def test_an_inactive_user_is_cut(gateway: Gateway) -> None:
+def test_deactivated_users_session_ends(gateway: Gateway) -> None:
     active = PrincipalStatus.ACTIVE
     fields = {"email": "leaver@example.com", "name": "Leaver", "groups": ("staff",), "status": active}
     user = gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
@@ -125,7 +125,7 @@ def test_an_inactive_user_is_cut(gateway: Gateway) -> None:
         psycopg.connect(gateway.url(issued=issued))
 
 
-def test_a_deleted_user_is_cut(gateway: Gateway) -> None:
+def test_deleted_users_session_ends(gateway: Gateway) -> None:
     fields = {"email": "gone@example.com", "status": PrincipalStatus.ACTIVE}
     user = gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
     with psycopg.connect(
@@ -135,7 +135,7 @@ def test_a_deleted_user_is_cut(gateway: Gateway) -> None:
         assert "deleted" in cut(connection)
 
 
-def test_a_deleted_machine_is_cut(gateway: Gateway) -> None:
+def test_deleted_machine_identitys_session_ends(gateway: Gateway) -> None:
     fields = {"connection_names": ("target",)}
     made = gateway.call(gateway.services.machines.create(gateway.admin, {"name": "short-lived", **fields}))
     with psycopg.connect(gateway.url(issued=made.issued[0]), autocommit=True) as connection:
@@ -143,8 +143,8 @@ def test_a_deleted_machine_is_cut(gateway: Gateway) -> None:
         assert "deleted" in cut(connection)
 
 
-def test_a_rotated_credential_and_its_sessions_end_with_the_overlap(gateway: Gateway) -> None:
-    """Also sessions that are live when it is rotated, which were opened with a later end."""
+def test_rotated_credential_and_its_sessions_end_after_the_overlap(gateway: Gateway) -> None:
+    """This includes sessions that are live at the rotation, which were opened with a later end."""
     machines = gateway.services.machines
     fields = {"connection_names": ("target",)}
     old = gateway.call(machines.create(gateway.admin, {"name": "rotated", **fields})).issued[0]
@@ -158,7 +158,7 @@ def test_a_rotated_credential_and_its_sessions_end_with_the_overlap(gateway: Gat
         psycopg.connect(gateway.url(issued=old))
 
 
-def test_an_expired_credential_cuts_its_session(gateway: Gateway) -> None:
+def test_expired_credential_ends_its_session(gateway: Gateway) -> None:
     for seconds in IN_TIME:
         issued = gateway.credential("target", seconds=seconds)
         with suppress(psycopg.OperationalError):
@@ -172,7 +172,7 @@ def test_an_expired_credential_cuts_its_session(gateway: Gateway) -> None:
         psycopg.connect(gateway.url(issued=issued))
 
 
-def test_disabling_the_connection_cuts_its_sessions(gateway: Gateway, target: PostgresServer) -> None:
+def test_disabled_access_mode_of_a_connection_ends_its_sessions(gateway: Gateway, target: PostgresServer) -> None:
     gateway.connection("disabled-later", target)
     with psycopg.connect(gateway.url("disabled-later")) as connection:
         change = {"access_mode_connect": Toggle.DISABLED}
@@ -180,7 +180,7 @@ def test_disabling_the_connection_cuts_its_sessions(gateway: Gateway, target: Po
         assert "access mode connect is disabled" in cut(connection)
 
 
-def test_deleting_the_connection_cuts_its_sessions(gateway: Gateway, target: PostgresServer) -> None:
+def test_deleted_connection_ends_its_sessions(gateway: Gateway, target: PostgresServer) -> None:
     gateway.connection("deleted-later", target)
     with psycopg.connect(gateway.url("deleted-later")) as connection:
         gateway.call(gateway.services.connections.remove(gateway.admin, "deleted-later"))
@@ -188,8 +188,8 @@ def test_deleting_the_connection_cuts_its_sessions(gateway: Gateway, target: Pos
     assert ended(gateway, gateway.newest("deleted-later")) == "revoked"
 
 
-def test_the_maximum_duration_of_a_connection(gateway: Gateway, target: PostgresServer) -> None:
-    """The credential is older than the limit: one that is issued later would last no longer than that itself."""
+def test_session_ends_at_the_max_duration_of_its_connection(gateway: Gateway, target: PostgresServer) -> None:
+    """The credential is older than the limit: a later one would itself expire at that limit."""
     gateway.connection("short-lived", target)
     url = gateway.url("short-lived")
     gateway.call(gateway.services.connections.update(gateway.admin, "short-lived", {"access_max_duration": 5}))
@@ -199,7 +199,7 @@ def test_the_maximum_duration_of_a_connection(gateway: Gateway, target: Postgres
 
 
 @pytest.mark.slow
-def test_an_idle_session_ends_and_a_busy_one_does_not(gateway: Gateway) -> None:
+def test_idle_session_ends_and_a_busy_one_does_not(gateway: Gateway) -> None:
     worker = gateway.add_worker("idle", postgres_port=free_port(), tunnel_port=free_port(), idle_timeout=3)
     with psycopg.connect(gateway.url(port=worker.port), autocommit=True) as connection:
         session = gateway.newest()
@@ -214,8 +214,8 @@ def test_an_idle_session_ends_and_a_busy_one_does_not(gateway: Gateway) -> None:
 
 
 @pytest.mark.slow
-def test_a_long_statement_is_not_idle(gateway: Gateway) -> None:
-    """The client waits for the target: that is work, however long it is quiet."""
+def test_session_with_a_long_running_statement_is_not_idle(gateway: Gateway) -> None:
+    """The client waits for the target, which counts as activity."""
     worker = gateway.add_worker("patient", postgres_port=free_port(), tunnel_port=free_port(), idle_timeout=3.0)
     with psycopg.connect(gateway.url(port=worker.port), autocommit=True) as connection:
         assert connection.execute("select 'long' from pg_sleep(5)").fetchone() == ("long",)
@@ -223,7 +223,7 @@ def test_a_long_statement_is_not_idle(gateway: Gateway) -> None:
     del gateway.workers["patient"]
 
 
-def test_a_new_rule_reaches_a_live_session(gateway: Gateway, target: PostgresServer) -> None:
+def test_new_deny_rule_applies_to_a_live_session(gateway: Gateway, target: PostgresServer) -> None:
     made = gateway.connection("ruled-later", target)
     with psycopg.connect(gateway.url("ruled-later"), autocommit=True) as connection:
         connection.execute("create temp table doomed (n int)")
@@ -242,7 +242,7 @@ def test_a_new_rule_reaches_a_live_session(gateway: Gateway, target: PostgresSer
         assert connection.execute("select count(*) from doomed").fetchone() == (0,)
 
 
-def test_a_rule_made_after_prepare_judges_the_execute(gateway: Gateway, target: PostgresServer) -> None:
+def test_deny_rule_created_after_prepare_blocks_execute(gateway: Gateway, target: PostgresServer) -> None:
     made = gateway.connection("prepared-then-ruled", target)
     with psycopg.connect(gateway.url("prepared-then-ruled"), autocommit=True) as connection:
         query = "delete from pg_class where false and oid = %s"
@@ -260,7 +260,7 @@ def test_a_rule_made_after_prepare_judges_the_execute(gateway: Gateway, target: 
         assert connection.execute("select 1").fetchone() == (1,)
 
 
-def test_a_worker_that_stops_closes_all_its_sessions(target: PostgresServer) -> None:
+def test_stopping_worker_closes_all_its_sessions(target: PostgresServer) -> None:
     gateway = Gateway()
     try:
         gateway.start()

@@ -1,4 +1,4 @@
-"""The PostgreSQL listener is moved while clients are connected: real workers, a real client."""
+"""The PostgreSQL listener moves while clients are connected: real workers, a real client."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def connects(url: str) -> bool:
         return False
 
 
-def test_a_moved_listener_is_there_within_a_second_and_sessions_live_on(moving: Gateway) -> None:
+def test_moved_listener_serves_within_a_second_and_running_sessions_continue(moving: Gateway) -> None:
     port = free_port()
     old, new = moving.url("target"), moving.url("target", port=port)
     configs = moving.services.server_configs
@@ -53,7 +53,7 @@ def test_a_moved_listener_is_there_within_a_second_and_sessions_live_on(moving: 
     wait_until(lambda: connects(old), timeout=within(1))
 
 
-def test_beyond_loopback_a_moved_listener_takes_nobody_without_tls(moving: Gateway) -> None:
+def test_listener_moved_beyond_loopback_rejects_clients_without_tls(moving: Gateway) -> None:
     port = free_port()
     configs = moving.services.server_configs
     moving.call(configs.put(moving.admin, listening(listen_address=f"0.0.0.0:{port}")))

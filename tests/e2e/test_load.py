@@ -1,4 +1,4 @@
-"""Many clients, much data, and clients that do not keep up."""
+"""Many clients, much data, and clients that do not read fast enough."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def bench(gateway: Gateway, target: PostgresServer, direct: psycopg.Connection) 
 
 
 @pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
-def test_pgbench_with_32_clients(gateway: Gateway, bench: None, mode: str) -> None:
+def test_pgbench_with_32_clients_has_no_failed_transactions(gateway: Gateway, bench: None, mode: str) -> None:
     done = run(
         "pgbench", "-n", "-M", mode, "-c", "32", "-j", "2", "-t", "20", gateway.url(database="bench"), timeout=300
     )
@@ -81,7 +81,7 @@ def test_pgbench_with_32_clients(gateway: Gateway, bench: None, mode: str) -> No
     assert "number of failed transactions: 0" in done.stdout
 
 
-async def test_200_clients_at_once(gateway: Gateway) -> None:
+async def test_two_hundred_concurrent_clients_get_their_own_answers(gateway: Gateway) -> None:
     url = gateway.url()
 
     async def work(number: int) -> int:
@@ -114,8 +114,10 @@ def dump_and_restore(gateway: Gateway, server: PostgresServer, folder: Path, tim
     assert checksums(server, "restored") == checksums(server, "bench")
 
 
-def test_dump_and_restore(gateway: Gateway, target: PostgresServer, bench: None, tmp_path: Path) -> None:
-    """With a view, a function, a sequence, a large object and a table whose rows are long."""
+def test_dump_through_the_gateway_restores_the_same_database(
+    gateway: Gateway, target: PostgresServer, bench: None, tmp_path: Path
+) -> None:
+    """It has a view, a function, a sequence, a large object and a table with long rows."""
     with psycopg.connect(target.dsn("bench"), autocommit=True) as connection:
         connection.execute(
             "create table if not exists notes (id serial primary key, t text, b bytea);"
@@ -129,7 +131,7 @@ def test_dump_and_restore(gateway: Gateway, target: PostgresServer, bench: None,
 
 
 @pytest.mark.huge
-def test_dump_and_restore_of_500_mb(
+def test_dump_of_500_mb_restores_with_little_memory(
     gateway: Gateway, target: PostgresServer, fresh: WorkerProcess, bench: None, tmp_path: Path
 ) -> None:
     with psycopg.connect(target.dsn("bench"), autocommit=True) as connection:
@@ -168,16 +170,16 @@ def stall(gateway: Gateway, worker: WorkerProcess, megabytes: int, tls: bool) ->
 
 
 @pytest.mark.parametrize("tls", [False, True])
-def test_a_client_that_stops_reading(gateway: Gateway, fresh: WorkerProcess, tls: bool) -> None:
+def test_client_that_stops_reading_uses_little_memory(gateway: Gateway, fresh: WorkerProcess, tls: bool) -> None:
     stall(gateway, fresh, 100, tls)
 
 
 @pytest.mark.huge
-def test_a_client_that_stops_reading_a_gigabyte(gateway: Gateway, fresh: WorkerProcess) -> None:
+def test_client_that_stops_reading_a_gigabyte_uses_little_memory(gateway: Gateway, fresh: WorkerProcess) -> None:
     stall(gateway, fresh, 1000, False)
 
 
-def test_a_client_that_reads_slowly_gets_every_byte(gateway: Gateway) -> None:
+def test_slow_client_receives_every_row(gateway: Gateway) -> None:
     issued = gateway.credential("target")
     with wire.connect(gateway.settings.postgres_port) as stream:
         wire.log_in(stream, issued.credential.username, issued.password.reveal())
@@ -205,17 +207,17 @@ def large_value(gateway: Gateway, worker: WorkerProcess, megabytes: int) -> None
     assert peak.grown < 32 * MIB
 
 
-def test_a_large_value(gateway: Gateway, fresh: WorkerProcess) -> None:
+def test_value_of_100_mb_passes(gateway: Gateway, fresh: WorkerProcess) -> None:
     large_value(gateway, fresh, 100)
 
 
 @pytest.mark.huge
-def test_a_value_of_almost_a_gigabyte(gateway: Gateway, fresh: WorkerProcess) -> None:
+def test_value_of_almost_a_gigabyte_passes(gateway: Gateway, fresh: WorkerProcess) -> None:
     large_value(gateway, fresh, 1000)
 
 
-def test_a_large_parameter_streams(gateway: Gateway, fresh: WorkerProcess) -> None:
-    """Larger than any message that is judged: without a rule it need not be."""
+def test_large_parameter_is_streamed_with_little_memory(gateway: Gateway, fresh: WorkerProcess) -> None:
+    """It exceeds every message that is judged; without a rule it need not be judged."""
     content = b"p" * (60 * MIB)
     with psycopg.connect(gateway.url(port=fresh.port), autocommit=True) as connection, Peak(fresh) as peak:
         row = connection.execute("select md5(%b::bytea)", [content]).fetchone()
@@ -245,17 +247,17 @@ def copy_through(gateway: Gateway, worker: WorkerProcess, megabytes: int) -> Non
     assert peak.grown < 32 * MIB
 
 
-def test_copy_in_and_out(gateway: Gateway, fresh: WorkerProcess) -> None:
+def test_copy_of_50_mb_passes_in_both_directions(gateway: Gateway, fresh: WorkerProcess) -> None:
     copy_through(gateway, fresh, 50)
 
 
 @pytest.mark.huge
-def test_copy_of_a_gigabyte(gateway: Gateway, fresh: WorkerProcess) -> None:
+def test_copy_of_a_gigabyte_passes_in_both_directions(gateway: Gateway, fresh: WorkerProcess) -> None:
     copy_through(gateway, fresh, 1024)
 
 
-def test_a_large_pipeline_that_nobody_reads_yet(gateway: Gateway) -> None:
-    """Requests and answers fill both directions; the client's own buffers decide, and nothing is lost."""
+def test_large_pipeline_that_is_not_read_yet_loses_no_answer(gateway: Gateway) -> None:
+    """Requests and answers fill both directions up to the client's own buffers."""
     issued = gateway.credential("target")
     count = 20_000
     with wire.connect(gateway.settings.postgres_port, timeout=120) as stream, ThreadPoolExecutor(1) as pool:

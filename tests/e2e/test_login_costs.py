@@ -1,4 +1,4 @@
-"""What a native login costs in the store, counted over all that a worker does for it."""
+"""The number of store statements of a native login, counted over all that a worker does for it."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def costs(gateway: Gateway, worker: Worker, name: str = "plain") -> list[list[st
 
 
 @pytest.mark.slow
-def test_a_login_that_needs_no_review_costs_three_statements(gateway: Gateway) -> None:
-    """With review rules that are about others, and without."""
+def test_login_without_a_review_costs_at_most_three_statements(gateway: Gateway) -> None:
+    """Both with review rules for other connections and without any."""
     rules = gateway.services.review_rules
     with working(gateway) as worker:
         costs(gateway, worker)  # what holds for a whole organisation is kept from then on
@@ -129,7 +129,7 @@ def test_a_login_that_needs_no_review_costs_three_statements(gateway: Gateway) -
 
 
 @pytest.mark.slow
-def test_a_login_under_a_grant_costs_one_more(gateway: Gateway) -> None:
+def test_login_under_a_grant_costs_at_most_one_more_statement(gateway: Gateway) -> None:
     dba = person(gateway, "dba@example.com", "dba")
     with working(gateway) as worker, ThreadPoolExecutor(1) as pool:
         first = pool.submit(lambda: psycopg.connect(gateway.url("granted"), autocommit=True).close())

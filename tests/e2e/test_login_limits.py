@@ -1,4 +1,4 @@
-"""More clients than can log in at once: each hears so in its own protocol, and those that are there go on."""
+"""More clients than can log in at once: each gets the reason in its protocol, and running sessions continue."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def silent_client(worker: WorkerProcess) -> socket.socket:
 
 
 @pytest.mark.parametrize("protocol", REJECTIONS)
-def test_client_beyond_the_limit_hears_why_in_its_protocol_and_comes_in_later(
+def test_client_over_the_login_limit_is_rejected_in_its_protocol_and_admitted_later(
     gateway: Gateway, crowded: tuple[WorkerProcess, list[socket.socket], psycopg.Connection], protocol: str
 ) -> None:
     worker, silent, session = crowded
@@ -67,7 +67,7 @@ def test_client_beyond_the_limit_hears_why_in_its_protocol_and_comes_in_later(
     assert REASON in said
     assert session.execute("select 1").fetchone() == (1,)
     assert "too many clients log in at once" in worker.log()
-    assert worker.log().count("takes no more clients") == 0  # a flood of clients is no flood of lines
+    assert worker.log().count("accepts no more clients") == 0  # a flood of clients is no flood of lines
     for stream in silent:
         stream.close()
     wait_until(lambda: comes_in(gateway.url(port=worker.port)))
@@ -84,8 +84,8 @@ def comes_in(url: str) -> bool:
         return False
 
 
-def test_storm_of_logins_is_served_but_for_those_that_hear_to_come_back(gateway: Gateway) -> None:
-    """Many more at once than work at a time."""
+def test_storm_of_logins_is_served_or_rejected_with_a_retry_message(gateway: Gateway) -> None:
+    """Many more clients arrive at once than can be processed."""
     worker = worker_with(gateway, "storm", max_handshakes=500, max_handshakes_per_address=60)
     url = gateway.url(port=worker.port)
 
@@ -104,6 +104,6 @@ def test_storm_of_logins_is_served_but_for_those_that_hear_to_come_back(gateway:
                 assert session.execute("select %s::int", [number]).fetchone() == (number,)
             outcomes = Counter(answer.result() for answer in answers)
         assert outcomes.pop("served") >= 60
-        assert all("takes no more clients now" in answer for answer in outcomes)
+        assert all("accepts no more clients now" in answer for answer in outcomes)
     finally:
         worker.kill()

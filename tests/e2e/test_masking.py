@@ -1,4 +1,4 @@
-"""Masking on every way out: no path shows what is masked, and every answer keeps its shape."""
+"""Masking on every way out: no path shows a masked value, and every answer keeps its shape."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def clean(shown: object) -> bool:
     return not any(secret in str(shown) for secret in SECRETS)
 
 
-def test_psql(gateway: Gateway, masked: Connection) -> None:
+def test_psql_receives_masked_values(gateway: Gateway, masked: Connection) -> None:
     done = psql(gateway.url("masked"), "-c", "select * from people order by id")
     lines = done.stdout.splitlines()
     assert len(lines) == ROWS
@@ -58,7 +58,7 @@ def test_psql(gateway: Gateway, masked: Connection) -> None:
 
 
 @pytest.mark.parametrize("ending", ["", " (format csv)", " (format binary)"])
-def test_copy(gateway: Gateway, masked: Connection, ending: str) -> None:
+def test_copy_output_is_masked_in_every_format(gateway: Gateway, masked: Connection, ending: str) -> None:
     with psycopg.connect(gateway.url("masked")) as connection, connection.cursor() as cursor:
         kept = ["tags", "mail", "ssn", "card", "note"]
         with cursor.copy(f"copy (select {', '.join(kept)} from people order by id) to stdout{ending}") as copy:
@@ -69,7 +69,9 @@ def test_copy(gateway: Gateway, masked: Connection, ending: str) -> None:
 
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("prepare", [False, True])
-def test_psycopg(gateway: Gateway, masked: Connection, binary: bool, prepare: bool) -> None:
+def test_psycopg_receives_masked_values_in_both_formats(
+    gateway: Gateway, masked: Connection, binary: bool, prepare: bool
+) -> None:
     with psycopg.connect(gateway.url("masked")) as connection, connection.cursor(binary=binary) as cursor:
         for _ in range(3):  # the third time a prepared statement is not described any more
             cursor.execute("select * from people where id > %s order by id", [0], prepare=prepare)
@@ -82,7 +84,7 @@ def test_psycopg(gateway: Gateway, masked: Connection, binary: bool, prepare: bo
             assert found[0][6]["n"] == 1
 
 
-def test_cursors_in_parts(gateway: Gateway, masked: Connection) -> None:
+def test_cursor_fetched_in_parts_is_masked(gateway: Gateway, masked: Connection) -> None:
     with psycopg.connect(gateway.url("masked")) as connection, connection.cursor("parts") as cursor:
         cursor.itersize = 70
         cursor.execute("select mail, card from people")
@@ -91,7 +93,7 @@ def test_cursors_in_parts(gateway: Gateway, masked: Connection) -> None:
     assert clean(found)
 
 
-async def test_asyncpg(gateway: Gateway, masked: Connection) -> None:
+async def test_asyncpg_receives_masked_values_in_rows_records_and_copies(gateway: Gateway, masked: Connection) -> None:
     connection = await asyncpg.connect(gateway.url("masked"))
     for _ in range(2):
         found = await connection.fetch("select id, mail, tags, document, address, ssn, amount from people order by id")
@@ -110,7 +112,7 @@ async def test_asyncpg(gateway: Gateway, masked: Connection) -> None:
     await connection.close()
 
 
-async def test_notifications_errors_and_notices(gateway: Gateway, masked: Connection) -> None:
+async def test_notifications_errors_and_notices_are_masked(gateway: Gateway, masked: Connection) -> None:
     connection = await asyncpg.connect(gateway.url("masked"))
     heard: asyncio.Queue[str] = asyncio.Queue()
     logged: list[str] = []
@@ -133,7 +135,9 @@ async def test_notifications_errors_and_notices(gateway: Gateway, masked: Connec
 
 
 @pytest.mark.parametrize(("encoding", "word"), [("LATIN1", "Grüße"), ("WIN1251", "Ёлка"), ("UTF8", "表ソ十")])
-def test_other_encodings(gateway: Gateway, masked: Connection, encoding: str, word: str) -> None:
+def test_values_are_masked_in_other_client_encodings(
+    gateway: Gateway, masked: Connection, encoding: str, word: str
+) -> None:
     with psycopg.connect(gateway.url("masked", client_encoding=encoding)) as connection:
         found = connection.execute(f"select '{word} {MAIL} {word}', '{word}'").fetchone()
     assert found is not None
@@ -143,14 +147,14 @@ def test_other_encodings(gateway: Gateway, masked: Connection, encoding: str, wo
     assert found[1] == word
 
 
-def test_several_results_of_one_message(gateway: Gateway, masked: Connection) -> None:
+def test_every_result_of_a_multi_statement_message_is_masked(gateway: Gateway, masked: Connection) -> None:
     query = "select id from people limit 1; select mail, id from people limit 2; select id, ssn, 1 from people limit 3"
     done = psql(gateway.url("masked"), "-c", query)
     assert len(done.stdout.splitlines()) == 6
     assert clean(done.stdout)
 
 
-def test_returning_and_pipelines(gateway: Gateway, masked: Connection) -> None:
+def test_pipelined_and_returned_rows_are_masked(gateway: Gateway, masked: Connection) -> None:
     with psycopg.connect(gateway.url("masked")) as connection:
         with connection.pipeline():
             cursors = [connection.execute("select mail, ssn from people where id = %s", [n]) for n in range(1, 60)]
@@ -162,7 +166,7 @@ def test_returning_and_pipelines(gateway: Gateway, masked: Connection) -> None:
         connection.rollback()
 
 
-def test_scripts(gateway: Gateway, masked: Connection) -> None:
+def test_output_of_a_script_is_masked(gateway: Gateway, masked: Connection) -> None:
     script = "select mail, ssn from people order by id limit 5"
     submitted = gateway.call(gateway.services.sessions.submit(gateway.admin, "masked", script, source="127.0.0.1"))
     session = gateway.finished(submitted.id)

@@ -1,5 +1,5 @@
-"""Ways around a strict rule about columns, each tried by a client that may ask whatever it likes: the values that the
-rule hides reach it in no message."""
+"""Ways around a strict column rule, each tried by a client that can send any statement: hidden values reach it in no
+message."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ CONVERSATIONS: dict[str, list[bytes]] = {
         query("select set_config('application_name', name, false) from sitters"),
         query("show application_name"),
     ],
-    "a setting that takes numbers": [
+    "a numeric setting": [
         query("select set_config('lock_timeout', salary::text, false) from sitters"),
         query("show lock_timeout"),
         query("select current_setting('lock_timeout')"),
@@ -148,7 +148,7 @@ CONVERSATIONS: dict[str, list[bytes]] = {
         query("explain execute p"),
     ],
     "a plan of a view": [query("explain select * from sat")],
-    "a function of somebody's own": [query("select sitter()")],
+    "a user-defined function": [query("select sitter()")],
     "a row as text": [query("select textin(record_out(sitters)) from sitters")],
     "an expression that nests too deep to follow": [query(f"select {'upper(' * 300}name{')' * 300} from sitters")],
     "statistics of the columns": [query("analyze sitters"), query("table pg_stats")],
@@ -258,7 +258,7 @@ def test_attack_computed_value_is_one_constant(walkers: str, binary: bool) -> No
             assert len({tuple(row) for row in rows.rows()}) == 1
 
 
-def test_counting_grouping_and_plain_columns_stay_useful(walkers: str) -> None:
+def test_counts_groups_and_plain_columns_stay_useful(walkers: str) -> None:
     with psycopg.connect(walkers, autocommit=True) as client:
         counted = client.execute("select note, count(name), count(distinct salary) from walkers group by note")
         assert counted.fetchall() == [("none", 2, 2)]
@@ -267,10 +267,10 @@ def test_counting_grouping_and_plain_columns_stay_useful(walkers: str) -> None:
     assert "Doe" not in names
 
 
-def test_attack_no_table_of_hashes_of_chosen_values(
+def test_attack_chosen_values_are_never_hashed(
     gateway: Gateway, target: PostgresServer, hidden: str, direct: psycopg.Connection
 ) -> None:
-    """Attack: have values of one's own choice hashed, and compare."""
+    """Attack: have chosen values hashed, to compare them with hashes of the column."""
     connection = gateway.connection("hashing", target)
     columns = ("sitters.name", "sitters.salary")
     gateway.masking_rule(
@@ -321,8 +321,8 @@ def notices(url: str, body: str) -> list[bytes]:
         " raise notice '%', sqlstate; end",
     ],
 )
-def test_attack_notices_of_code_are_all_the_same(walkers: str, body: str) -> None:
-    """Attack: choose a field of a notice by a value; RAISE may choose them all."""
+def test_attack_notices_raised_with_masked_values_are_all_the_same(walkers: str, body: str) -> None:
+    """Attack: let a masked value choose a field of a notice; RAISE can set all of them."""
     body = body.replace("r.name", "coalesce(r.name, '')") if "using" in body else body
     found = notices(walkers, body)
     assert len(found) == 3
@@ -338,7 +338,7 @@ def test_attack_notices_of_code_are_all_the_same(walkers: str, body: str) -> Non
         "if r.salary > 50000 then perform 1 / 0; else perform 'x'::int; end if",
     ],
 )
-def test_attack_errors_of_code_are_all_the_same(walkers: str, statement: str) -> None:
+def test_attack_errors_raised_with_masked_values_are_all_the_same(walkers: str, statement: str) -> None:
     found = {tuple(notices(walkers, f"if r.name = '{name}' then {statement}; end if")) for name in ("Lovelace", "Doe")}
     assert len(found) == 1
     assert len(found.pop()) == 1
@@ -375,7 +375,7 @@ LETTERS = "/* " + " ".join("abcdefghijklmnopqrstuvwxyzL0123456789") + " */ "
         "has_table_privilege('pg_class', substr(name, 2, 1))",
     ],
 )
-def test_attack_errors_do_not_repeat_a_letter_that_the_statement_has(walkers: str, value: str) -> None:
+def test_attack_error_never_repeats_a_letter_of_a_masked_value(walkers: str, value: str) -> None:
     """Attack: list all letters in the statement, and read the one that an error repeats."""
     found: set[tuple[str | None, ...]] = set()
     with psycopg.connect(walkers, autocommit=True) as client:
@@ -409,12 +409,14 @@ def said(url: str, steps: list[bytes]) -> bytes:
 
 
 @pytest.mark.parametrize("steps", CONVERSATIONS.values(), ids=CONVERSATIONS.keys())
-def test_attack_on_hidden_columns(hidden: str, direct: psycopg.Connection, steps: list[bytes]) -> None:
+def test_attack_hidden_column_is_not_shown_by_any_message_sequence(
+    hidden: str, direct: psycopg.Connection, steps: list[bytes]
+) -> None:
     found = said(hidden, steps).lower()
     assert not [secret for secret in SECRETS if secret in found]
 
 
-def test_attack_a_function_that_is_called_by_its_number(hidden: str, direct: psycopg.Connection) -> None:
+def test_attack_function_called_by_its_oid_shows_no_masked_value(hidden: str, direct: psycopg.Connection) -> None:
     number = direct.execute("select 'sitter'::regproc::oid::int").fetchone()
     assert number is not None
     call = wire.message(b"F", struct.pack("!IHHHH", number[0], 1, 0, 0, 0))
@@ -425,7 +427,7 @@ def test_attack_a_function_that_is_called_by_its_number(hidden: str, direct: psy
 
 
 @pytest.mark.parametrize("strategy", [one for one in Strategy if one is not Strategy.NULL])
-def test_keys_of_a_column_stay_and_a_document_put_together_is_a_constant(
+def test_masked_json_column_keeps_its_keys_and_a_composed_document_is_a_constant(
     gateway: Gateway, target: PostgresServer, hidden: str, strategy: Strategy
 ) -> None:
     connection = gateway.connection(f"keys-{strategy}", target)
@@ -445,7 +447,7 @@ def test_keys_of_a_column_stay_and_a_document_put_together_is_a_constant(
     assert "Lovelace" not in str(doc)
 
 
-def test_best_effort_tells_notifications_and_settings_and_marks_them(gateway: Gateway, target: PostgresServer) -> None:
+def test_best_effort_rule_passes_notifications_and_counts_them(gateway: Gateway, target: PostgresServer) -> None:
     connection = gateway.connection("lenient", target)
     gateway.masking_rule(
         {
@@ -462,7 +464,7 @@ def test_best_effort_tells_notifications_and_settings_and_marks_them(gateway: Ga
     assert gateway.newest_finished("lenient").metrics["data_masking"]["err_count"] >= 1
 
 
-def test_settings_that_the_statement_itself_says_are_reported(hidden: str) -> None:
+def test_settings_named_in_the_statement_are_reported_to_the_client(hidden: str) -> None:
     with psycopg.connect(hidden, autocommit=True) as client:
         for text in ("set application_name to 'nightly job'", "select set_config('application_name', 'other', false)"):
             client.execute(text)

@@ -47,18 +47,18 @@ def compare(judge: Judge, policing: Policing, protocol: str, attacks: list[Attac
 
 
 @pytest.mark.parametrize("protocol", ["simple", "extended"])
-def test_first_attack_of_each_class_on_postgres(postgres_judge: Judge, protocol: str) -> None:
+def test_first_attack_of_each_class_leaks_nothing_on_postgres(postgres_judge: Judge, protocol: str) -> None:
     compare(postgres_judge, HASH, protocol, first_of_each_group("postgres"))
 
 
-def test_first_attack_of_each_class_on_mariadb(mariadb_judge: Judge) -> None:
+def test_first_attack_of_each_class_leaks_nothing_on_mariadb(mariadb_judge: Judge) -> None:
     compare(mariadb_judge, HASH, "text", first_of_each_group("mariadb"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policing", STRICT)
 @pytest.mark.parametrize("protocol", ["simple", "extended"])
-def test_core_attacks_on_postgres(postgres_judge: Judge, policing: Policing, protocol: str) -> None:
+def test_core_attacks_leak_nothing_on_postgres(postgres_judge: Judge, policing: Policing, protocol: str) -> None:
     attacks = [one for one in report.ATTACKS["postgres"] if one.channel is None and one.is_core]
     compare(postgres_judge, policing, protocol, attacks)
 
@@ -66,6 +66,6 @@ def test_core_attacks_on_postgres(postgres_judge: Judge, policing: Policing, pro
 @pytest.mark.slow
 @pytest.mark.parametrize("policing", STRICT)
 @pytest.mark.parametrize("protocol", ["text", "binary"])
-def test_core_attacks_on_mariadb(mariadb_judge: Judge, policing: Policing, protocol: str) -> None:
+def test_core_attacks_leak_nothing_on_mariadb(mariadb_judge: Judge, policing: Policing, protocol: str) -> None:
     attacks = [one for one in report.ATTACKS["mariadb"] if one.channel is None and one.is_core]
     compare(mariadb_judge, policing, protocol, attacks)

@@ -153,7 +153,7 @@ def holds_bytes(value: object) -> bool:
 
 
 @pytest.mark.parametrize("strategy", Strategy)
-async def test_every_type_is_masked_and_read_by_every_client(
+async def test_value_of_every_type_is_masked_and_readable_by_every_client(
     gateway: Gateway, typed: dict[Strategy, Connection], direct: psycopg.Connection, strategy: Strategy
 ) -> None:
     name = f"typed-{strategy}"
@@ -183,7 +183,7 @@ async def test_every_type_is_masked_and_read_by_every_client(
     assert b"Lovelace" not in held
 
 
-async def test_replaced_values_are_of_their_types(gateway: Gateway, typed: dict[Strategy, Connection]) -> None:
+async def test_replaced_values_keep_their_types(gateway: Gateway, typed: dict[Strategy, Connection]) -> None:
     shown = await by_asyncpg(gateway, "typed-replace")
     assert [shown[name] for name in ("c_int2", "c_int4", "c_int8", "c_float4", "c_float8")] == [0, 0, 0, 0.0, 0.0]
     assert shown["c_numeric"] == Decimal(0)
@@ -215,7 +215,7 @@ async def test_replaced_values_are_of_their_types(gateway: Gateway, typed: dict[
     assert shown["c_surname"] == "****"
 
 
-async def test_partly_shown_values_are_of_their_types(gateway: Gateway, typed: dict[Strategy, Connection]) -> None:
+async def test_partially_masked_values_keep_their_types(gateway: Gateway, typed: dict[Strategy, Connection]) -> None:
     shown = await by_asyncpg(gateway, "typed-partial")
     assert [shown[name] for name in ("c_int2", "c_int4", "c_int8")] == [30_000, 80_000, 4 * 10**15]
     assert [shown[name] for name in ("c_float4", "c_float8", "c_numeric")] == [1000.0, -90_000.0, 1000]
@@ -227,7 +227,7 @@ async def test_partly_shown_values_are_of_their_types(gateway: Gateway, typed: d
     assert shown["c_jsonb"] == '{"n":0,"name":"A****"}' or shown["c_jsonb"] == '{"n":40,"name":"A****"}'
 
 
-async def test_hashes_join_tables_formats_and_sessions(
+async def test_hashed_values_are_equal_across_tables_formats_and_sessions(
     gateway: Gateway, typed: dict[Strategy, Connection], direct: psycopg.Connection
 ) -> None:
     first = await by_asyncpg(gateway, "typed-hash")
@@ -265,7 +265,7 @@ async def test_hashes_join_tables_formats_and_sessions(
         "copy typed (c_text) to stdout",
     ],
 )
-def test_a_marked_column_stays_marked_however_it_is_asked_for(
+def test_marked_column_stays_masked_however_it_is_queried(
     gateway: Gateway, typed: dict[Strategy, Connection], query: str
 ) -> None:
     """Attack: by an alias, a function, a row, a view, a copy."""
@@ -274,10 +274,10 @@ def test_a_marked_column_stays_marked_however_it_is_asked_for(
     assert "lovelace" not in done.stdout.lower()
 
 
-def test_what_cannot_be_followed_is_refused_or_passed_with_a_marker(
+def test_column_of_unknown_origin_is_denied_or_passed_by_strictness(
     gateway: Gateway, target: PostgresServer, typed: dict[Strategy, Connection], direct: psycopg.Connection
 ) -> None:
-    """Attack: a function whose body nobody reads."""
+    """Attack: use a function whose body is not analysed."""
     direct.execute(
         "create or replace function told() returns text language plpgsql as $$ begin return (select c_text from typed);"
         " end $$"
@@ -292,7 +292,7 @@ def test_what_cannot_be_followed_is_refused_or_passed_with_a_marker(
     session = gateway.newest_finished("mild")
     assert session.metrics["data_masking"]["err_count"] == 1
     notes = [event for event in gateway.records(session.id) if isinstance(event, Note)]
-    assert any("passed on without inspection" in note.text for note in notes)
+    assert any("forwarded without inspection" in note.text for note in notes)
     words = (TypeGroup("CONTACT", ("EMAIL_ADDRESS",)),)
     text = "select told() || ' ada@example.org'"
     rule(gateway, target, "both-groups", groups=words)
@@ -323,10 +323,10 @@ def read_back(options: str) -> str:
 
 @pytest.mark.parametrize("options", COPIES)
 @pytest.mark.parametrize("strategy", Strategy)
-def test_the_target_itself_reads_what_was_copied(
+def test_masked_copy_is_read_back_by_the_target(
     gateway: Gateway, typed: dict[Strategy, Connection], direct: psycopg.Connection, strategy: Strategy, options: str
 ) -> None:
-    """Values of every type, copied out and in again; and a copy shows them as rows do."""
+    """Values of every type are copied out and in again; a copy shows them as rows do."""
     name = f"typed-{strategy}"
     direct.execute("drop table if exists copied")
     direct.execute(f"create table copied (like {TABLE})")
@@ -366,7 +366,7 @@ def test_the_target_itself_reads_what_was_copied(
         ("binary", None),
     ],
 )
-def test_a_copy_of_a_query_is_masked(
+def test_copy_of_a_query_is_masked(
     gateway: Gateway, typed: dict[Strategy, Connection], options: str, line: str | None
 ) -> None:
     with (
@@ -379,10 +379,10 @@ def test_a_copy_of_a_query_is_masked(
     assert line is None or data.decode() == line
 
 
-def test_values_that_look_like_the_format_are_masked(
+def test_values_that_contain_copy_syntax_are_masked(
     gateway: Gateway, typed: dict[Strategy, Connection], direct: psycopg.Connection
 ) -> None:
-    """Attack: a value with quotes, delimiters and ends of lines in it."""
+    """Attack: use a value with quotes, delimiters and line ends."""
     direct.execute("truncate odd")
     values = ['a "b",\nLovelace\t\\N', "Love\\", "\\.", "Lovelace\r\n", '"', " ", "Lovelace|;'", "*", "none"]
     with direct.cursor() as cursor:
@@ -419,10 +419,10 @@ async def changed(connection: asyncpg.Connection, query: str, before: str) -> st
     pytest.fail("the rule never reached the live session")
 
 
-async def test_a_table_that_hides_another_is_known_though_the_rule_came_later(
+async def test_temporary_table_created_before_the_rule_is_denied(
     gateway: Gateway, target: PostgresServer, typed: dict[Strategy, Connection], direct: psycopg.Connection
 ) -> None:
-    """Attack: copy a column under a harmless table's name before the rule is there."""
+    """Attack: copy a column under a harmless table's name before the rule exists."""
     direct.execute("create table if not exists harmless (label text)")
     late = gateway.connection("late", target)
     connection = await asyncpg.connect(gateway.url("late"))
@@ -434,7 +434,7 @@ async def test_a_table_that_hides_another_is_known_though_the_rule_came_later(
     direct.execute("drop table harmless")
 
 
-def test_errors_quote_no_marked_columns(gateway: Gateway, typed: dict[Strategy, Connection]) -> None:
+def test_error_quotes_no_marked_column(gateway: Gateway, typed: dict[Strategy, Connection]) -> None:
     """Attack: cast the column to a type that its values do not have, and read the error."""
     done = psql(gateway.url("typed-replace"), "-c", "select c_text::int from typed")
     assert "Lovelace" not in done.stderr
@@ -466,10 +466,10 @@ SAID = [
 
 
 @pytest.mark.parametrize(("statement", "said"), SAID)
-def test_nothing_that_is_said_aside_tells_a_marked_value(
+def test_errors_notices_and_other_messages_contain_no_marked_value(
     gateway: Gateway, typed: dict[Strategy, Connection], direct: psycopg.Connection, statement: str, said: str
 ) -> None:
-    """Attack: make the target trip over a value, or shout it."""
+    """Attack: make the target fail on a value, or raise it in a notice."""
     direct.execute("drop table if exists uniq")
     direct.execute("create table uniq (c_text text primary key, n int check (n > 0))")
     direct.execute("insert into uniq values ('Lovelace', 1)")
@@ -486,7 +486,7 @@ def test_nothing_that_is_said_aside_tells_a_marked_value(
     direct.execute("drop table uniq")
 
 
-async def test_live_sessions_follow_a_rule_at_once(gateway: Gateway, target: PostgresServer) -> None:
+async def test_new_masking_rule_applies_to_a_live_session(gateway: Gateway, target: PostgresServer) -> None:
     live = gateway.connection("live", target)
     connection = await asyncpg.connect(gateway.url("live"))
     assert await connection.fetchval("select 'Lovelace' as c_text") == "Lovelace"
@@ -520,7 +520,7 @@ ASIDE = [
 
 
 @pytest.mark.parametrize("strategy", Strategy)
-def test_nothing_that_comes_back_holds_a_value_of_the_types(
+def test_no_message_of_the_target_contains_a_value_of_the_masked_types(
     gateway: Gateway, target: PostgresServer, direct: psycopg.Connection, strategy: Strategy
 ) -> None:
     direct.execute("drop table if exists aside")

@@ -1,4 +1,4 @@
-"""MySQL clients as they are, through the gateway, to a real MariaDB: what they ask and hear is what the server says."""
+"""Unmodified MySQL clients, through the gateway, to a real MariaDB: they get the server's own answers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def running_on(server: MariaDbServer, mark: str) -> int:
 # Clients
 
 
-def test_pymysql(client: Any) -> None:
+def test_pymysql_runs_statements_and_gets_the_servers_errors(client: Any) -> None:
     assert ask(client, "select 'grüße 🦊', null, 42, %s", "it's;--") == [("grüße 🦊", None, 42, "it's;--")]
     assert ask(client, "select database(), current_user()") == [("shop", "app@%")]
     client.ping(reconnect=False)
@@ -68,7 +68,7 @@ def test_pymysql(client: Any) -> None:
     assert ask(client, "select database()") == [("mysql",)]
 
 
-def test_several_statements_in_one(client: Any) -> None:
+def test_several_statements_of_one_message_return_all_results(client: Any) -> None:
     with client.cursor() as cursor:
         cursor.execute("select 1; select 2, 3; do 1")
         assert cursor.fetchall() == ((1,),)
@@ -79,7 +79,7 @@ def test_several_statements_in_one(client: Any) -> None:
 
 
 @pytest.mark.parametrize("number", [(1 << 63) - 1, 1 << 63, (1 << 64) - 2])
-def test_an_insert_id_of_64_bits(gateway: Gateway, shop: Issued, client: Any, number: int) -> None:
+def test_insert_id_of_64_bits_passes_unchanged(gateway: Gateway, shop: Issued, client: Any, number: int) -> None:
     ask(client, "create or replace table large_ids (id bigint unsigned auto_increment primary key)")
     with client.cursor() as cursor:
         cursor.execute("insert into large_ids values (%s)", (number,))
@@ -92,7 +92,7 @@ def test_an_insert_id_of_64_bits(gateway: Gateway, shop: Issued, client: Any, nu
     assert ask(client, "select 1") == [(1,)]
 
 
-def test_transactions(client: Any, maria: MariaDbServer) -> None:
+def test_transactions_commit_and_roll_back(client: Any, maria: MariaDbServer) -> None:
     ask(client, "create or replace table moved (n int) engine=innodb")
     client.autocommit(False)
     ask(client, "insert into moved values (1)")
@@ -103,7 +103,7 @@ def test_transactions(client: Any, maria: MariaDbServer) -> None:
     assert run(maria, "select n from shop.moved") == [(2,)]
 
 
-async def test_asyncmy(gateway: Gateway, shop: Issued) -> None:
+async def test_asyncmy_runs_statements(gateway: Gateway, shop: Issued) -> None:
     connection = await asyncmy.connect(**login(gateway, shop, database="shop"))
     async with connection.cursor() as cursor:
         await cursor.execute("select %s, seq from seq_1_to_3", ("ü",))
@@ -111,7 +111,7 @@ async def test_asyncmy(gateway: Gateway, shop: Issued) -> None:
     await connection.ensure_closed()
 
 
-def test_oracles_own_driver_and_prepared_statements(gateway: Gateway, shop: Issued) -> None:
+def test_mysql_connector_runs_prepared_statements(gateway: Gateway, shop: Issued) -> None:
     own: dict[str, Any] = {
         "use_pure": True,
         "autocommit": True,
@@ -132,7 +132,7 @@ def test_oracles_own_driver_and_prepared_statements(gateway: Gateway, shop: Issu
     assert "2026-11-22" in gateway.text(session.id)
 
 
-def test_sqlalchemy_reflects_what_is_there(gateway: Gateway, shop: Issued, client: Any) -> None:
+def test_sqlalchemy_reflects_and_uses_a_schema(gateway: Gateway, shop: Issued, client: Any) -> None:
     ask(client, "create or replace table parents (id int primary key, name varchar(20) not null)")
     ask(client, "create or replace table children (id int primary key, parent int references parents (id))")
     given = login(gateway, shop)
@@ -154,14 +154,14 @@ def test_sqlalchemy_reflects_what_is_there(gateway: Gateway, shop: Issued, clien
     ask(client, "drop table children, parents")
 
 
-def test_the_command_line(gateway: Gateway, shop: Issued) -> None:
+def test_mysql_command_line_prints_the_servers_answers(gateway: Gateway, shop: Issued) -> None:
     done = program(gateway, shop, "--batch", "-e", "select 'grüße', null; show databases like 'sho%'; select nope")
     assert done.stdout == "grüße\tNULL\ngrüße\tNULL\nDatabase (sho%)\nshop\n"
     assert "ERROR 1054 (42S22) at line 1: Unknown column 'nope'" in done.stderr
     assert done.returncode == 1
 
 
-def test_the_line_that_is_printed_works_as_pasted(gateway: Gateway, shop: Issued) -> None:
+def test_printed_mysql_command_works_as_pasted(gateway: Gateway, shop: Issued) -> None:
     need("mysql")
     authority = tls.authority(gateway.settings)
     port = gateway.settings.mysql_port
@@ -183,7 +183,9 @@ def test_the_line_that_is_printed_works_as_pasted(gateway: Gateway, shop: Issued
     assert refused.returncode == 1
 
 
-def test_a_dump_comes_back_as_it_was(gateway: Gateway, shop: Issued, maria: MariaDbServer) -> None:
+def test_dump_through_the_gateway_restores_the_same_database(
+    gateway: Gateway, shop: Issued, maria: MariaDbServer
+) -> None:
     run(maria, "create or replace database dumped")
     run(maria, "create or replace database restored")
     run(maria, "create table dumped.t (id int primary key, t text, b longblob, d datetime(6), j json, x double)")
@@ -202,7 +204,7 @@ def test_a_dump_comes_back_as_it_was(gateway: Gateway, shop: Issued, maria: Mari
 
 
 @pytest.mark.huge
-def test_a_dump_of_500_megabytes_through_a_pipe(gateway: Gateway, shop: Issued, maria: MariaDbServer) -> None:
+def test_dump_of_500_mb_is_restored_through_a_pipe(gateway: Gateway, shop: Issued, maria: MariaDbServer) -> None:
     run(maria, "create or replace database dumped")
     run(maria, "create or replace database restored")
     run(maria, "create table dumped.big (id int primary key, t longtext) engine=aria")
@@ -219,7 +221,7 @@ def test_a_dump_of_500_megabytes_through_a_pipe(gateway: Gateway, shop: Issued, 
     assert run(maria, "select sum(length(t)) from restored.big")[0][0] >= 500_000_000
 
 
-def test_large_rows_and_statements_of_several_packets(client: Any) -> None:
+def test_rows_and_statements_of_several_packets_pass_unchanged(client: Any) -> None:
     size = 20 << 20
     assert ask(client, f"select length('{'x' * size}')") == [(size,)]
     [(text,)] = ask(client, f"select repeat('y', {size})")
@@ -231,14 +233,14 @@ def test_large_rows_and_statements_of_several_packets(client: Any) -> None:
 
 
 @pytest.mark.parametrize("user", ["issued", "unknown"])
-def test_a_wrong_password(gateway: Gateway, shop: Issued, user: str) -> None:
+def test_wrong_password_and_unknown_user_get_the_same_error(gateway: Gateway, shop: Issued, user: str) -> None:
     given = {"password": "wrong"} | ({} if user == "issued" else {"user": "nobody-knows-this"})
     with pytest.raises(pymysql.err.OperationalError, match="the user name or password is wrong") as caught:
         connect(gateway, shop, **given)
     assert caught.value.args[0] == 1045
 
 
-def test_the_second_login_with_a_password_is_quick_and_a_revoked_one_is_none(gateway: Gateway, shop: Issued) -> None:
+def test_second_login_works_and_wrong_or_revoked_passwords_are_rejected(gateway: Gateway, shop: Issued) -> None:
     issued = gateway.credential("shop")
     for _ in range(2):
         with connect(gateway, issued) as client:
@@ -251,7 +253,7 @@ def test_the_second_login_with_a_password_is_quick_and_a_revoked_one_is_none(gat
     assert caught.value.args[0] == 1045
 
 
-def test_a_connection_of_another_kind(gateway: Gateway, shop: Issued) -> None:
+def test_credential_of_a_connection_of_another_subtype_is_rejected(gateway: Gateway, shop: Issued) -> None:
     with pytest.raises(pymysql.err.OperationalError, match="is of subtype 'postgres', not 'mysql'"):
         connect(gateway, gateway.credential("target"))
 
@@ -264,9 +266,9 @@ def test_a_connection_of_another_kind(gateway: Gateway, shop: Issued) -> None:
         ({"DB": "nothing_here"}, 1049, "Unknown database 'nothing_here'"),
         ({"SSLMODE": "require"}, 1105, "the target offers no TLS"),
     ],
-    ids=["the target's password is wrong", "it is not there", "no such database", "no TLS"],
+    ids=["wrong target password", "target unreachable", "no such database", "no TLS"],
 )
-def test_a_target_that_cannot_be_had(
+def test_failed_target_login_is_reported_to_the_client(
     gateway: Gateway, maria: MariaDbServer, secret: dict[str, str], code: int, said: str
 ) -> None:
     name = f"broken-{next(iter(secret)).lower()}"
@@ -278,7 +280,9 @@ def test_a_target_that_cannot_be_had(
     assert gateway.newest_finished(name).metadata["end_reason"] == "failed"
 
 
-def test_a_target_that_ends_the_connection(gateway: Gateway, maria: MariaDbServer, client: Any) -> None:
+def test_connection_closed_by_the_target_is_a_lost_connection(
+    gateway: Gateway, maria: MariaDbServer, client: Any
+) -> None:
     [(thread,)] = ask(client, "select connection_id()")
     run(maria, f"kill connection {thread}")
     with pytest.raises(pymysql.err.OperationalError) as caught:
@@ -326,7 +330,7 @@ CLIENTS = [
 
 @pytest.mark.parametrize("statement", ["select 'dies', sleep(60)", ""], ids=["while it runs", "idle"])
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_target_that_dies_is_a_lost_connection_to_clients(
+def test_target_that_dies_is_a_lost_connection_to_clients(
     gateway: Gateway, statement: str, client: Callable[..., int]
 ) -> None:
     with running_mariadb() as server, ThreadPoolExecutor(1) as pool:
@@ -354,7 +358,9 @@ def test_a_target_that_dies_is_a_lost_connection_to_clients(
 
 
 @pytest.mark.parametrize("count", [65_535, 65_536, 70_000])
-def test_more_placeholders_than_a_statement_may_have(gateway: Gateway, shop: Issued, count: int) -> None:
+def test_statement_with_too_many_placeholders_gets_the_servers_error(
+    gateway: Gateway, shop: Issued, count: int
+) -> None:
     own = {"use_pure": True, "collation": "utf8mb4_general_ci", "connection_timeout": 60}
     with mysql.connector.connect(**login(gateway, shop, **own)) as connection:
         with connection.cursor(prepared=True) as cursor:
@@ -385,7 +391,9 @@ def interrupted(work: Callable[[], Any]) -> bool:
     return bool(caught.value.args[0] == 1317)
 
 
-def test_kill_query_stops_the_right_one(gateway: Gateway, shop: Issued, maria: MariaDbServer, client: Any) -> None:
+def test_kill_query_cancels_only_the_named_connections_statement(
+    gateway: Gateway, shop: Issued, maria: MariaDbServer, client: Any
+) -> None:
     with connect(gateway, shop) as other, connect(gateway, shop) as third, ThreadPoolExecutor(2) as pool:
         mine, theirs = pool.submit(sleep, client, "mine"), pool.submit(sleep, other, "other")
         wait_until(lambda: running_on(maria, "mine") and running_on(maria, "other"))
@@ -402,10 +410,10 @@ def test_kill_query_stops_the_right_one(gateway: Gateway, shop: Issued, maria: M
 
 @pytest.mark.parametrize("told_by", ["login", "connection_id()"])
 @pytest.mark.parametrize("by_command", [False, True], ids=["statement", "COM_PROCESS_KILL"])
-def test_a_client_is_killed_by_either_connection_id(
+def test_client_is_killed_by_either_connection_id(
     gateway: Gateway, shop: Issued, maria: MariaDbServer, told_by: str, by_command: bool
 ) -> None:
-    """The gateway's id is told before the target is known; `connection_id()` is the target's."""
+    """The gateway's id is sent before the target is known; `connection_id()` is the target's."""
     with connect(gateway, shop) as client, connect(gateway, shop) as other:
         [(target_id,)] = ask(client, "select connection_id()")
         thread = client.thread_id() if told_by == "login" else target_id
@@ -420,7 +428,9 @@ def test_a_client_is_killed_by_either_connection_id(
             ask(client, "select 1")
 
 
-def test_nobody_kills_what_another_runs(gateway: Gateway, shop: Issued, maria: MariaDbServer, client: Any) -> None:
+def test_user_cannot_kill_the_query_of_another_user(
+    gateway: Gateway, shop: Issued, maria: MariaDbServer, client: Any
+) -> None:
     somebody = person(gateway, "eve@example.com", "admin")
     with (
         connect(gateway, gateway.credential("shop", principal=somebody)) as eve,
@@ -437,8 +447,10 @@ def test_nobody_kills_what_another_runs(gateway: Gateway, shop: Issued, maria: M
         assert interrupted(lambda: running.result(60))
 
 
-def test_a_kill_that_lands_at_another_worker(gateway: Gateway, shop: Issued, maria: MariaDbServer, client: Any) -> None:
-    """Each worker has a port of its own here, so that it is certain who is asked."""
+def test_kill_sent_to_another_worker_cancels_the_query(
+    gateway: Gateway, shop: Issued, maria: MariaDbServer, client: Any
+) -> None:
+    """Each worker has its own port here, to control which one gets the statement."""
     port = free_port()
     second = gateway.add_worker("my-second", postgres_port=free_port(), mysql_port=port, tunnel_port=free_port())
     try:
@@ -451,7 +463,9 @@ def test_a_kill_that_lands_at_another_worker(gateway: Gateway, shop: Issued, mar
         second.stop()
 
 
-def test_ctrl_c_in_the_command_line(gateway: Gateway, shop: Issued, maria: MariaDbServer) -> None:
+def test_ctrl_c_in_the_mysql_command_line_cancels_the_statement(
+    gateway: Gateway, shop: Issued, maria: MariaDbServer
+) -> None:
     given = login(gateway, shop)
     options = [f"--{option}={given[option]}" for option in ("host", "port", "user", "password")]
     command = [need("mysql"), "--no-defaults", *options, "-e", "select 'pressed', sleep(120)"]
@@ -467,7 +481,7 @@ def test_ctrl_c_in_the_command_line(gateway: Gateway, shop: Issued, maria: Maria
     assert any(text.upper().startswith("KILL QUERY ") for text in asked)
 
 
-def test_a_client_that_goes_stops_its_statement(gateway: Gateway, shop: Issued, maria: MariaDbServer) -> None:
+def test_disconnected_clients_statement_is_cancelled(gateway: Gateway, shop: Issued, maria: MariaDbServer) -> None:
     client = connect(gateway, shop)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(sleep, client, "left")
@@ -478,7 +492,7 @@ def test_a_client_that_goes_stops_its_statement(gateway: Gateway, shop: Issued, 
     wait_until(lambda: not running_on(maria, "left"))
 
 
-def test_load_data_local_is_refused_and_the_connection_stays(gateway: Gateway, shop: Issued, client: Any) -> None:
+def test_load_data_local_is_denied_and_the_connection_continues(gateway: Gateway, shop: Issued, client: Any) -> None:
     ask(client, "create or replace table loaded (t text)")
     flags = CLIENT.MULTI_STATEMENTS | CLIENT.LOCAL_FILES
     with connect(gateway, shop, local_infile=True, client_flag=flags) as willing:
@@ -487,7 +501,7 @@ def test_load_data_local_is_refused_and_the_connection_stays(gateway: Gateway, s
         assert ask(willing, "select count(*) from loaded") == [(0,)]
 
 
-def test_load_data_local_where_the_gateway_allows_it(
+def test_load_data_local_works_if_the_gateway_allows_it(
     gateway: Gateway, shop: Issued, client: Any, tmp_path: Path
 ) -> None:
     ask(client, "create or replace table loaded (t text)")

@@ -1,4 +1,4 @@
-"""Columns that a rule names stay masked however a MySQL client asks for them, through the gateway to a MariaDB."""
+"""Columns that a rule names stay masked however a MySQL client queries them, through the gateway to a MariaDB."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def client(gateway: Gateway, marked: Issued) -> Iterator[Any]:
         ("select 1; select surname from heirs",),
     ],
 )
-def test_what_is_named_is_masked(client: Any, statements: tuple[str, ...]) -> None:
+def test_named_column_is_masked_however_it_is_queried(client: Any, statements: tuple[str, ...]) -> None:
     for statement in statements[:-1]:
         ask(client, statement)
     with client.cursor() as cursor:
@@ -85,7 +85,7 @@ def test_what_is_named_is_masked(client: Any, statements: tuple[str, ...]) -> No
         ("call heirs_fill()", "select @x"),
     ],
 )
-def test_what_cannot_be_known_is_refused(client: Any, statements: tuple[str, ...]) -> None:
+def test_statement_of_unknown_origin_is_denied(client: Any, statements: tuple[str, ...]) -> None:
     for statement in statements[:-1]:
         ask(client, statement)
     with pytest.raises(pymysql.err.MySQLError, match="masking rule 'my-columns'") as caught:
@@ -104,14 +104,14 @@ def test_what_cannot_be_known_is_refused(client: Any, statements: tuple[str, ...
         "begin not atomic prepare p from concat('select ''', @m); end",
     ],
 )
-def test_attack_an_error_in_words_of_ones_own(client: Any, statement: str) -> None:
+def test_attack_signal_with_a_chosen_text_shows_no_masked_value(client: Any, statement: str) -> None:
     ask(client, "set @m = (select surname from heirs)")
     with pytest.raises(pymysql.err.MySQLError) as caught:
         ask(client, statement)
     assert SECRET.lower() not in str(caught.value).lower()
 
 
-def test_attack_description_of_a_column_tells_no_length(client: Any) -> None:
+def test_attack_column_description_reveals_no_length_of_a_masked_value(client: Any) -> None:
     ask(client, "set @m = (select surname from heirs), @n = (select length(surname) from heirs)")
     with client.cursor() as cursor:
         cursor.execute("select note, repeat('a', @n), -@n from heirs")
@@ -125,7 +125,7 @@ def test_attack_description_of_a_column_tells_no_length(client: Any) -> None:
     assert SECRET.lower() not in str(caught.value).lower()
 
 
-def test_attack_count_of_warnings_tells_no_value(client: Any) -> None:
+def test_attack_warning_count_reveals_no_masked_value(client: Any) -> None:
     with client.cursor() as cursor:
         cursor.execute("select cast(surname as signed), 1 / (length(surname) - length(surname)) from heirs")
         assert client._result.warning_count == 0
@@ -134,7 +134,7 @@ def test_attack_count_of_warnings_tells_no_value(client: Any) -> None:
             ask(client, statement)
 
 
-def test_generated_numbers_are_reported(client: Any) -> None:
+def test_generated_insert_ids_are_reported_and_computed_ones_are_not(client: Any) -> None:
     ask(client, "create temporary table numbered (id int auto_increment primary key)")
     ask(client, "insert into numbered values (null), (null)")
     assert client.insert_id() == 1
@@ -143,13 +143,13 @@ def test_generated_numbers_are_reported(client: Any) -> None:
     assert client.insert_id() == 0
 
 
-def test_what_is_not_named_is_shown(client: Any) -> None:
+def test_columns_that_no_rule_names_are_shown(client: Any) -> None:
     assert ask(client, "select id, note, count(*) from heirs") == [(1, "a note", 1)]
     assert ask(client, "select note from heirs where surname like 'Love%'") == [("a note",)]
     assert ask(client, "show tables")
 
 
-def test_rows_in_the_binary_protocol(gateway: Gateway, marked: Issued) -> None:
+def test_named_column_is_masked_in_the_binary_protocol(gateway: Gateway, marked: Issued) -> None:
     own = {"use_pure": True, "autocommit": True, "collation": "utf8mb4_general_ci"}
     with (
         mysql.connector.connect(**login(gateway, marked, **own)) as connection,
@@ -165,7 +165,7 @@ def test_rows_in_the_binary_protocol(gateway: Gateway, marked: Issued) -> None:
     assert [str(cell) for cell in row][::2] == ["1", "a note"]
 
 
-def test_a_dump_of_all_of_it(gateway: Gateway, marked: Issued) -> None:
+def test_named_column_is_masked_in_a_dump(gateway: Gateway, marked: Issued) -> None:
     dumped = program(gateway, marked, "--skip-lock-tables", DATABASE, "heirs", name="mysqldump")
     assert dumped.returncode == 0, dumped.stderr
     assert SECRET not in dumped.stdout
@@ -243,7 +243,7 @@ def test_attack_computed_value_is_one_constant(gateway: Gateway, walkers: Issued
                 assert len(set(map(str, cursor.fetchall()))) == 1, value
 
 
-def test_attack_no_table_of_hashes_of_chosen_values(gateway: Gateway, walkers: Issued) -> None:
+def test_attack_chosen_values_are_never_hashed(gateway: Gateway, walkers: Issued) -> None:
     client = connect(gateway, walkers)
     guesses = [
         "select 83412 + 0 * salary from walkers",
@@ -271,8 +271,10 @@ def test_attack_no_table_of_hashes_of_chosen_values(gateway: Gateway, walkers: I
         "/* o a b */ select extractvalue('<a/>', concat('~', substr(surname, 1, 1))) from walkers where surname = '{}'",
     ],
 )
-def test_attack_errors_are_all_the_same(gateway: Gateway, walkers: Issued, statement: str) -> None:
-    """Attack: choose the number or the SQLSTATE of an error by a value, or have it repeat a letter."""
+def test_attack_errors_raised_with_masked_values_are_all_the_same(
+    gateway: Gateway, walkers: Issued, statement: str
+) -> None:
+    """Attack: let a masked value choose the number or SQLSTATE of an error, or have it repeat a letter."""
     found: set[tuple[Any, ...]] = set()
     client = connect(gateway, walkers)
     try:

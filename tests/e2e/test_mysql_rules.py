@@ -1,4 +1,4 @@
-"""MySQL has what every protocol has: guardrails, masking, reviews, recordings, scripts, kills, target tasks."""
+"""Guardrails, masking, reviews, recordings, scripts, kills and target tasks for MySQL."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ from tests.support.promises import wait_until
 from tests.support.world import CLIENT
 
 from postern.api.sessions.result_answers import ResultWriter
-from postern.cli.terminal.forward import PortForward, Reached
+from postern.cli.terminal.forward import PortForward, StreamRequest
 from postern.domain.identity.credential import Issued
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
 from postern.domain.reviews.review import Choice, Review, ReviewStatus
 from postern.domain.rules.guardrail import Action, Rule, RuleType
+from postern.domain.sessions.results import Row
 from postern.domain.sessions.session import Session
+from postern.domain.targets.command import Invocation
 from postern.domain.targets.connection import Connection
 from postern.domain.targets.target_task import TargetTaskKind
 from postern.errors import Malformed
@@ -91,10 +93,25 @@ def execute(gateway: Gateway, script: str, connection: str = "shop") -> Session:
     return gateway.finished(submitted.id)
 
 
+def test_parameters_of_a_script_become_literals(gateway: Gateway, people: None) -> None:
+    hostile = "' or 1=1 -- \\' \" ü"
+    script = "select :a, :n + 1, :nothing, ':a'; select count(*) from people where id < :n and note <> :a"
+    invocation = Invocation(parameters={"a": hostile, "n": 3, "nothing": None})
+    submitted = gateway.call(
+        gateway.services.sessions.submit(gateway.admin, "shop", script, source="127.0.0.1", invocation=invocation)
+    )
+    session = gateway.finished(submitted.id)
+    assert (session.exit_code, session.script) == (0, script)
+    results = [tuple(result.cells) for result in gateway.services.sessions.results(session) if isinstance(result, Row)]
+    assert results == [(hostile, "4", None, ":a"), ("2",)]
+    (operation,) = gateway.operations(session.id)
+    assert operation.startswith("select '" + hostile.replace("\\", "\\\\").replace("'", "''") + "', 3 + 1, NULL")
+
+
 # Guardrails
 
 
-def test_what_is_refused_did_not_run_and_the_connection_goes_on(client: Any, maria: MariaDbServer) -> None:
+def test_denied_statement_did_not_run_and_the_connection_continues(client: Any, maria: MariaDbServer) -> None:
     run(maria, "create or replace table shop.kept (n int)")
     assert 'blocked by guardrail "my rules"' in refused(lambda: ask(client, "drop table kept"))
     assert "where" in refused(lambda: ask(client, "delete from kept"))
@@ -103,16 +120,18 @@ def test_what_is_refused_did_not_run_and_the_connection_goes_on(client: Any, mar
     assert ask(client, "delete from kept where n = 1") == []
 
 
-def test_a_statement_hidden_in_a_comment_of_this_server_alone(client: Any) -> None:
+def test_statement_in_an_executable_comment_is_denied(client: Any) -> None:
     assert "where" in refused(lambda: ask(client, "/*!50000 delete from people */"))
     assert "where" in refused(lambda: ask(client, "/*M! delete from people */"))
 
 
-def test_a_prepared_statement_is_judged_when_it_is_prepared(client: Any) -> None:
+def test_statement_prepared_by_sql_is_denied(client: Any) -> None:
     assert "where" in refused(lambda: ask(client, "prepare p from 'delete from people'") or ask(client, "execute p"))
 
 
-def test_a_rule_about_a_table_denies_views_that_read_it(gateway: Gateway, maria: MariaDbServer, people: None) -> None:
+def test_deny_rule_about_a_table_denies_views_that_read_it(
+    gateway: Gateway, maria: MariaDbServer, people: None
+) -> None:
     for text in (
         "create or replace table shop.salaries (id int, amount int)",
         "create or replace view shop.pay as select amount from shop.salaries",
@@ -131,7 +150,7 @@ def test_a_rule_about_a_table_denies_views_that_read_it(gateway: Gateway, maria:
         assert "pay_now is unknown" in refused(lambda: ask(client, "select * from pay_now"))
 
 
-def test_an_answer_that_is_refused_is_not_shown(gateway: Gateway, client: Any) -> None:
+def test_denied_answer_is_not_shown_and_not_recorded(gateway: Gateway, client: Any) -> None:
     assert "hidden" in refused(lambda: ask(client, "select 'a', concat('top', '-secret') union select 'b', 'c'"))
     assert ask(client, "select 1") == [(1,)]
     client.close()
@@ -140,7 +159,7 @@ def test_an_answer_that_is_refused_is_not_shown(gateway: Gateway, client: Any) -
     assert b"top-secret" not in shown
 
 
-def test_a_warning_is_in_the_recording(gateway: Gateway, client: Any) -> None:
+def test_warning_of_a_guardrail_is_recorded(gateway: Gateway, client: Any) -> None:
     assert ask(client, "select 'watched'") == [("watched",)]
     client.close()
     session = gateway.newest_finished("my-guarded")
@@ -153,7 +172,7 @@ def reviews(gateway: Gateway) -> list[Review]:
     return list(gateway.call(gateway.services.reviews.find(gateway.admin, wanted, Page())).items)
 
 
-def test_a_statement_that_waits_for_others(gateway: Gateway, client: Any) -> None:
+def test_held_statement_runs_if_approved_and_fails_if_rejected(gateway: Gateway, client: Any) -> None:
     other = person(gateway, "my-second@example.com", "admin")
     for choice in (Choice.APPROVED, Choice.REJECTED):
         with ThreadPoolExecutor(1) as pool:
@@ -171,7 +190,7 @@ def test_a_statement_that_waits_for_others(gateway: Gateway, client: Any) -> Non
 # Masking
 
 
-def test_masked_values_and_whole_answers(gateway: Gateway, maria: MariaDbServer, people: None) -> None:
+def test_masked_answer_keeps_all_its_rows(gateway: Gateway, maria: MariaDbServer, people: None) -> None:
     mysql_connection(gateway, "my-masked", maria, redact_enabled=True)
     with connect(gateway, gateway.credential("my-masked")) as client:
         rows = ask(client, "select * from people order by id")
@@ -191,7 +210,9 @@ def test_masked_values_and_whole_answers(gateway: Gateway, maria: MariaDbServer,
 # Reviews at login
 
 
-def test_a_client_waits_silently_at_login_and_goes_on_by_itself(gateway: Gateway, maria: MariaDbServer) -> None:
+def test_client_waits_at_login_for_its_review_and_is_then_admitted_or_rejected(
+    gateway: Gateway, maria: MariaDbServer
+) -> None:
     dba = person(gateway, "my-dba@example.com", "my-dba")
     ann = person(gateway, "my-ann@example.com", "dev")
     mysql_connection(gateway, "my-asked", maria, reviewers=("my-dba",))
@@ -220,13 +241,15 @@ def carried(gateway: Gateway, who: Principal, name: str, protocol: str = "mysql"
     authority = tls.authority(gateway.settings)
     assert authority is not None
     url = f"wss://localhost:{gateway.settings.tunnel_port}"
-    forward = PortForward(Reached(url, login.token, name, authority.read_text(), protocol=protocol), lambda _: None)
+    forward = PortForward(
+        StreamRequest(url, login.token, name, authority.read_text(), protocol=protocol), lambda _: None
+    )
     yield gateway.call(forward.start(0))
     gateway.call(forward.stop())
 
 
 @pytest.mark.parametrize("password", ["", "whatever"])
-def test_a_port_of_the_command_line_asks_for_no_password(gateway: Gateway, shop: Issued, password: str) -> None:
+def test_port_of_postern_connect_accepts_any_password(gateway: Gateway, shop: Issued, password: str) -> None:
     with (
         carried(gateway, gateway.admin, "shop") as port,
         pymysql.connect(host="127.0.0.1", port=port, user="me", password=password) as client,
@@ -235,7 +258,7 @@ def test_a_port_of_the_command_line_asks_for_no_password(gateway: Gateway, shop:
     assert gateway.newest_finished("shop").user == gateway.admin.email
 
 
-def test_a_port_for_a_connection_of_another_kind(gateway: Gateway, shop: Issued) -> None:
+def test_port_of_postern_connect_rejects_a_client_of_another_subtype(gateway: Gateway, shop: Issued) -> None:
     with carried(gateway, gateway.admin, "target") as port:
         said = refused(lambda: pymysql.connect(host="127.0.0.1", port=port, user="me"))
     assert "is of subtype 'postgres', not 'mysql'" in said
@@ -244,7 +267,7 @@ def test_a_port_for_a_connection_of_another_kind(gateway: Gateway, shop: Issued)
 # Recordings and scripts
 
 
-def test_what_happened_can_be_read(gateway: Gateway, shop: Issued) -> None:
+def test_recording_shows_statements_results_and_errors(gateway: Gateway, shop: Issued) -> None:
     with connect(gateway, shop) as client:
         ask(client, "select 'grüße' as größe, null as b")
         refused(lambda: ask(client, "select nope"))
@@ -255,7 +278,7 @@ def test_what_happened_can_be_read(gateway: Gateway, shop: Issued) -> None:
     assert "ERROR 1054 (42S22): Unknown column 'nope'" in text
 
 
-def test_a_script_and_its_results(gateway: Gateway, shop: Issued, maria: MariaDbServer) -> None:
+def test_script_returns_the_result_of_each_statement(gateway: Gateway, shop: Issued, maria: MariaDbServer) -> None:
     script = """
         create or replace table shop.made (n int); insert into made select seq from seq_1_to_3;
         select n, null, 'grüße;' from made where n > 1; -- a comment; with a semicolon
@@ -274,7 +297,7 @@ def test_a_script_and_its_results(gateway: Gateway, shop: Issued, maria: MariaDb
     assert run(maria, "select sum(n) from shop.made") == [(9,)]
 
 
-def test_a_script_ends_at_its_first_error(gateway: Gateway, shop: Issued, maria: MariaDbServer) -> None:
+def test_script_ends_at_its_first_error(gateway: Gateway, shop: Issued, maria: MariaDbServer) -> None:
     run(maria, "create or replace table shop.half (n int)")
     session = execute(gateway, "insert into half values (1); select nope; insert into half values (2)")
     assert session.exit_code == 1
@@ -282,14 +305,14 @@ def test_a_script_ends_at_its_first_error(gateway: Gateway, shop: Issued, maria:
     assert run(maria, "select n from shop.half") == [(1,)]
 
 
-def test_a_refused_script_runs_nothing(gateway: Gateway, guarded: Connection, maria: MariaDbServer) -> None:
+def test_denied_script_runs_none_of_its_statements(gateway: Gateway, guarded: Connection, maria: MariaDbServer) -> None:
     run(maria, "create or replace table shop.kept (n int)")
     session = execute(gateway, "insert into kept values (1); drop table kept", "my-guarded")
     assert (session.exit_code, session.metrics["refused"]) == (1, 1)
     assert run(maria, "select count(*) from shop.kept") == [(0,)]
 
 
-def test_a_killed_session_stops_what_it_runs(gateway: Gateway, shop: Issued, maria: MariaDbServer) -> None:
+def test_killed_session_cancels_its_running_statement(gateway: Gateway, shop: Issued, maria: MariaDbServer) -> None:
     def runs() -> bool:
         return bool(run(maria, "select 1 from information_schema.processlist where info like %s", "%'to end'%sleep(1%"))
 
@@ -312,7 +335,7 @@ def target_task(gateway: Gateway, kind: TargetTaskKind, connection: str = "shop"
     ).result
 
 
-def test_what_a_target_has(gateway: Gateway, people: None, maria: MariaDbServer) -> None:
+def test_target_tasks_list_databases_tables_and_columns(gateway: Gateway, people: None, maria: MariaDbServer) -> None:
     assert target_task(gateway, TargetTaskKind.TEST) == {"success": True}
     assert "shop" in target_task(gateway, TargetTaskKind.DATABASES)["databases"]
     [schema] = target_task(gateway, TargetTaskKind.TABLES)["schemas"]

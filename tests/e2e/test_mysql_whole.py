@@ -1,4 +1,4 @@
-"""MySQL by the whole road: under load, to a target that wants TLS, on PostgreSQL's store, by an agent elsewhere."""
+"""MySQL sessions under load, with a target that requires TLS, on PostgreSQL's store, and through a remote agent."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ def loaded(gateway: Gateway, maria: MariaDbServer) -> Issued:
 
 @pytest.mark.parametrize("prepared", ["disable", "auto"], ids=["text", "prepared"])
 @pytest.mark.parametrize("kind", ["oltp_point_select", "oltp_read_write"])
-def test_sysbench(gateway: Gateway, maria: MariaDbServer, loaded: Issued, kind: str, prepared: str) -> None:
+def test_sysbench_runs_through_the_gateway_and_is_recorded(
+    gateway: Gateway, maria: MariaDbServer, loaded: Issued, kind: str, prepared: str
+) -> None:
     given = login(gateway, loaded)
     said = sysbench(
         kind, given["port"], given["user"], given["password"], "--threads=4", f"--events={EVENTS}", "--time=0",
@@ -95,7 +97,7 @@ def test_sysbench(gateway: Gateway, maria: MariaDbServer, loaded: Issued, kind: 
 LONG = "select repeat('a', 100000)"
 
 
-def test_the_command_line_that_asks_for_compression_goes_on_without(gateway: Gateway, shop: Issued) -> None:
+def test_command_line_that_requests_compression_works_without_it(gateway: Gateway, shop: Issued) -> None:
     given = login(gateway, shop)
     words = [f"--{name}={given[name]}" for name in ("host", "port", "user", "password")]
     asked = [need("mysql"), "--no-defaults", *words, "--protocol=tcp", "--compress", "-N", "-B", "-e", LONG]
@@ -103,7 +105,7 @@ def test_the_command_line_that_asks_for_compression_goes_on_without(gateway: Gat
     assert (done.returncode, done.stdout) == (0, "a" * 100_000 + "\n")
 
 
-async def test_a_driver_that_asks_for_compression_goes_on_without(gateway: Gateway, shop: Issued) -> None:
+async def test_driver_that_requests_compression_works_without_it(gateway: Gateway, shop: Issued) -> None:
     connection = await asyncmy.connect(**login(gateway, shop, client_flag=COMPRESS))
     async with connection.cursor() as cursor:
         await cursor.execute(LONG)
@@ -133,7 +135,9 @@ def encrypted(certificate: Certificate) -> Iterator[MariaDbServer]:
     shutil.rmtree(folder)
 
 
-def test_a_target_with_tls_is_verified(gateway: Gateway, encrypted: MariaDbServer, certificate: Certificate) -> None:
+def test_tls_certificate_of_the_target_is_verified(
+    gateway: Gateway, encrypted: MariaDbServer, certificate: Certificate
+) -> None:
     full = {"HOST": "localhost", "SSLMODE": "verify-full", "SSLROOTCERT": certificate.authority}
     mysql_connection(gateway, "my-verified", encrypted, secret=full)
     with connect(gateway, gateway.credential("my-verified")) as client:
@@ -152,7 +156,7 @@ def test_a_target_with_tls_is_verified(gateway: Gateway, encrypted: MariaDbServe
 # On PostgreSQL's store
 
 
-def test_the_main_way_on_the_other_store(
+def test_session_and_script_work_with_a_postgres_store(
     target: PostgresServer, direct: psycopg.Connection, maria: MariaDbServer
 ) -> None:
     direct.execute("drop database if exists mysql_store with (force)")
@@ -200,7 +204,7 @@ def native(line: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_an_agent_in_a_process_of_its_own_and_somebody_who_watches(maria: MariaDbServer, shop: Issued) -> None:
+def test_session_through_a_remote_agent_is_watched_and_ends_with_the_agent(maria: MariaDbServer, shop: Issued) -> None:
     with started("--no-demo", again=True) as gateway:
         agent = AgentProcess(enrolled(gateway, "edge"), gateway.folder)
         agent.until_it_serves()
@@ -237,8 +241,8 @@ def test_an_agent_in_a_process_of_its_own_and_somebody_who_watches(maria: MariaD
                 ask(client, "select sleep(5)")
 
 
-def test_the_command_line_of_mariadb_sees_json_columns(maria: MariaDbServer, documents: None) -> None:
-    """MariaDB's library looks for extended metadata where the greeting names MariaDB."""
+def test_mariadb_command_line_receives_extended_column_metadata(maria: MariaDbServer, documents: None) -> None:
+    """MariaDB's library expects extended metadata if the greeting names MariaDB."""
     gateway = Gateway(mysql_version="5.5.5-10.11.6-MariaDB")
     try:
         gateway.start()

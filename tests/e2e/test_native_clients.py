@@ -94,7 +94,9 @@ def test_connect_starts_psql_at_a_terminal(sit: Callable[..., Sitting], gateway:
     assert sitting.leaves() == 0
 
 
-def test_connect_passes_arguments_and_exit_code_of_the_client_on(sit: Callable[..., Sitting], gateway: Gateway) -> None:
+def test_connect_passes_on_the_arguments_and_exit_code_of_the_client(
+    sit: Callable[..., Sitting], gateway: Gateway
+) -> None:
     sitting = sit("connect", "orders", "--", "-v", "ON_ERROR_STOP=1", "-c", "select nonsense")
     sitting.shows('column "nonsense" does not exist')
     assert sitting.leaves() == 1
@@ -134,7 +136,7 @@ def test_connect_with_tunnel_starts_no_client(sit: Callable[..., Sitting], gatew
 
 
 @pytest.mark.parametrize("connection", ["orders", "stock"])
-def test_client_that_waits_for_a_review_says_for_whom_and_where(
+def test_waiting_client_shows_the_required_approvers_and_a_link(
     sit: Callable[..., Sitting], gateway: Gateway, connection: str
 ) -> None:
     ok(gateway, "connections", "update", connection, "--set", "reviewers=admin")
@@ -154,9 +156,7 @@ def test_client_that_waits_for_a_review_says_for_whom_and_where(
         ok(gateway, "connections", "update", connection, "--unset", "reviewers")
 
 
-def test_access_that_was_requested_before_lets_the_client_in_at_once(
-    sit: Callable[..., Sitting], gateway: Gateway
-) -> None:
+def test_client_with_earlier_approved_access_is_admitted_at_once(sit: Callable[..., Sitting], gateway: Gateway) -> None:
     ok(gateway, "connections", "update", "orders", "--set", "reviewers=admin")
     ok(gateway, "admin", "features", "enable", "self-review")
     try:
@@ -221,7 +221,7 @@ def test_environment_logs_mysql_in(gateway: Gateway) -> None:
     assert run("/bin/sh", "-c", f"{lines}\n{line}") == "1\n"
 
 
-def test_format_is_refused_before_a_credential_is_issued(gateway: Gateway) -> None:
+def test_unsupported_format_is_rejected_before_a_credential_is_issued(gateway: Gateway) -> None:
     before = len(json.loads(ok(gateway, "credentials", "list", "orders", "--json")))
     refused = gateway.run("connect", "orders", "--native", "--format", "my.cnf")
     assert (refused.returncode, "use --format pgpass" in refused.stderr) == (1, True)

@@ -1,4 +1,4 @@
-"""One gateway, three networks that only their agents reach, and a link that swallows everything for a minute."""
+"""One gateway, three networks that only their agents reach, and a link that loses all packets for a minute."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def answer_of(client: psycopg.Connection[tuple[object, ...]]) -> str:
 
 
 @pytest.mark.huge
-def test_a_link_that_swallows_everything_for_a_minute(sites: list[Site]) -> None:
+def test_agent_whose_link_is_dead_for_a_minute_reconnects_and_others_are_unaffected(sites: list[Site]) -> None:
     frozen, others = sites[1], [sites[0], sites[2]]
     url = url_of(frozen.gateway, frozen.name)
     clients = [(site.name, connected(site.gateway, site.name)) for site in others]
@@ -131,8 +131,8 @@ def test_a_link_that_swallows_everything_for_a_minute(sites: list[Site]) -> None
 
 
 @pytest.mark.slow
-def test_a_target_whose_link_swallows_everything(target: PostgresServer) -> None:
-    """Its sessions end, one that waits for an answer and one that is idle; the agent's others do not notice."""
+def test_sessions_of_a_target_with_a_dead_link_end_and_others_continue(target: PostgresServer) -> None:
+    """One of its sessions waits for an answer and one is idle; both end."""
     with ExitStack() as stack:
         [network] = stack.enter_context(networks(1))
         server = PostgresServer(
@@ -174,8 +174,8 @@ def test_a_target_whose_link_swallows_everything(target: PostgresServer) -> None
 
 
 @pytest.mark.huge
-def test_a_large_result_from_an_agent_a_round_trip_of_100_ms_away() -> None:
-    """One stream is not held to its first window a round trip, which is 10 MB/s at most."""
+def test_large_result_over_a_100_ms_link_exceeds_its_first_window_rate() -> None:
+    """A stream that stayed at its first window per round trip would reach at most 10 MB/s."""
     rows = 80_000
     with ExitStack() as stack:
         [network] = stack.enter_context(networks(1, delay=0.05))

@@ -1,4 +1,4 @@
-"""What ends a session from outside while its target is still being dialled."""
+"""Sessions that are ended from outside while their target is still being dialled."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def ends(gateway: Gateway, name: str, issued: Issued, target: Hesitant, do: Call
     return f"{done.metadata['end_reason']}: {said}"
 
 
-def test_kill(gateway: Gateway, name: str, hesitant: Hesitant) -> None:
+def test_kill_ends_a_session_that_is_being_dialled(gateway: Gateway, name: str, hesitant: Hesitant) -> None:
     kill = gateway.services.sessions.kill
     issued = gateway.credential(name)
     said = ends(gateway, name, issued, hesitant, lambda session: gateway.call(kill(gateway.admin, session.id)))
@@ -114,7 +114,9 @@ def test_kill(gateway: Gateway, name: str, hesitant: Hesitant) -> None:
     assert "this session was killed" in said
 
 
-def test_revoked_credential(gateway: Gateway, name: str, hesitant: Hesitant) -> None:
+def test_revoked_credential_ends_a_session_that_is_being_dialled(
+    gateway: Gateway, name: str, hesitant: Hesitant
+) -> None:
     issued = gateway.credential(name)
     revoke = gateway.services.credentials.revoke
     said = ends(
@@ -124,7 +126,7 @@ def test_revoked_credential(gateway: Gateway, name: str, hesitant: Hesitant) -> 
     assert "this credential was revoked" in said
 
 
-def test_deactivated_user(gateway: Gateway, name: str, hesitant: Hesitant) -> None:
+def test_deactivated_user_ends_a_session_that_is_being_dialled(gateway: Gateway, name: str, hesitant: Hesitant) -> None:
     fields = {"email": f"{name}@example.com", "name": "Leaver", "status": PrincipalStatus.ACTIVE}
     user = gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
     issued = gateway.credential(name, principal=user)
@@ -135,7 +137,9 @@ def test_deactivated_user(gateway: Gateway, name: str, hesitant: Hesitant) -> No
     assert "inactive" in said
 
 
-def test_connection_that_is_disabled(gateway: Gateway, name: str, hesitant: Hesitant) -> None:
+def test_disabled_connection_ends_a_session_that_is_being_dialled(
+    gateway: Gateway, name: str, hesitant: Hesitant
+) -> None:
     change = {"access_mode_connect": Toggle.DISABLED}
     patch = gateway.services.connections.update
     issued = gateway.credential(name)
@@ -144,7 +148,9 @@ def test_connection_that_is_disabled(gateway: Gateway, name: str, hesitant: Hesi
     assert "access mode connect is disabled" in said
 
 
-def test_a_kill_of_another_session_changes_nothing(gateway: Gateway, name: str, hesitant: Hesitant) -> None:
+def test_kill_does_not_end_another_session_that_is_being_dialled(
+    gateway: Gateway, name: str, hesitant: Hesitant
+) -> None:
     first = Attempt(gateway.url(name))
     session = opening(gateway, name)
     second = Attempt(gateway.url(name))
@@ -157,7 +163,7 @@ def test_a_kill_of_another_session_changes_nothing(gateway: Gateway, name: str, 
     assert "killed" in first.told()
 
 
-def test_kill_of_an_exec(gateway: Gateway, name: str, hesitant: Hesitant) -> None:
+def test_kill_ends_a_script_whose_target_is_being_dialled(gateway: Gateway, name: str, hesitant: Hesitant) -> None:
     submit = gateway.services.sessions.submit
     session = gateway.call(submit(gateway.admin, name, "select 1", source="127.0.0.1"))
     opening(gateway, name)
@@ -171,7 +177,7 @@ def test_kill_of_an_exec(gateway: Gateway, name: str, hesitant: Hesitant) -> Non
     assert "killed" in gateway.text(session.id)
 
 
-def test_a_slow_one_is_waited_for_when_nobody_interferes(gateway: Gateway) -> None:
+def test_slow_target_is_waited_for(gateway: Gateway) -> None:
     slow = Hesitant(answers=True)
     gateway.connection("only-slow", secret={"PORT": str(slow.port), "SSLMODE": "disable"})
     attempt = Attempt(gateway.url("only-slow"))

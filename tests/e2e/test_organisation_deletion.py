@@ -55,7 +55,9 @@ def boss(gateway: Gateway, target: PostgresServer) -> Principal:
     return account.principal
 
 
-def test_running_sessions_end_and_nobody_comes_back(gateway: Gateway, boss: Principal, tmp_path: Path) -> None:
+def test_deleted_organisations_sessions_end_and_its_users_cannot_log_in(
+    gateway: Gateway, boss: Principal, tmp_path: Path
+) -> None:
     services, home = gateway.services, Path(gateway.home)
     url = gateway.url("theirs", issued=gateway.credential("theirs", principal=boss))
     with psycopg.connect(url) as theirs, psycopg.connect(gateway.url("target")) as ours:

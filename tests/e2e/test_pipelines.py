@@ -65,7 +65,7 @@ HABITS: dict[str, Habit] = {
     "pipeline with neither, error in the first": [statement(FAILS) + statement(INSERT), "E", batch(INSERT), "Z"],
     "pipeline with neither, error in the second": [statement(INSERT), statement(FAILS), "E", pg.sync(), "Z"],
     "error in a transaction": [batch("begin"), "Z", statement(FAILS), "E", pg.sync(), "Z", batch("rollback"), "Z"],
-    "many that fail early": [statement(FAILS) + statement(INSERT) * 20_000, "E", pg.sync(), "Z"],
+    "many statements after an error": [statement(FAILS) + statement(INSERT) * 20_000, "E", pg.sync(), "Z"],
     "several Syncs in flight": [batch(INSERT) + batch(INSERT) + batch(FAILS) + batch(INSERT), "Z", "Z", "Z", "Z"],
     "Sync alone": [pg.sync() + pg.sync(), "Z", "Z"],
     "query behind a pipeline": [statement(INSERT) + pg.query(INSERT), "Z"],
@@ -176,7 +176,7 @@ def client_of(gateway: Gateway, policy: str) -> Client:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("habit", HABITS)
-def test_client_sees_what_the_target_says(
+def test_pipelining_client_receives_the_same_answers_as_from_the_target(
     gateway: Gateway, target: PostgresServer, direct: psycopg.Connection, habit: str, policy: str
 ) -> None:
     alone = direct_client(target)
@@ -192,7 +192,7 @@ def test_client_sees_what_the_target_says(
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_cancel_reaches_what_a_client_has_sent_without_a_sync(
+def test_cancel_request_cancels_a_statement_sent_without_a_sync(
     gateway: Gateway, direct: psycopg.Connection, policy: str
 ) -> None:
     through = client_of(gateway, policy)
@@ -205,7 +205,7 @@ def test_cancel_reaches_what_a_client_has_sent_without_a_sync(
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_client_that_goes_in_the_middle_of_a_batch_leaves_nothing(
+def test_client_lost_in_the_middle_of_a_batch_leaves_nothing_on_the_target(
     gateway: Gateway, direct: psycopg.Connection, policy: str
 ) -> None:
     through = client_of(gateway, policy)
@@ -252,10 +252,10 @@ def send(client: Client, steps: list[bytes | str | float]) -> None:
 
 @pytest.mark.parametrize("end", ["with a Sync", "without", "by a query"])
 @pytest.mark.parametrize("before", BEFORE)
-def test_refusal_undoes_what_its_batch_did_before_it(
+def test_denied_statement_rolls_back_the_earlier_statements_of_its_batch(
     gateway: Gateway, direct: psycopg.Connection, before: str, end: str
 ) -> None:
-    """The client is told at once, also before its Sync. The target keeps nothing of the batch, and no lock on it."""
+    """The client gets the error at once, even before its Sync. The target keeps no change and no lock."""
     through = client_of(gateway, "deny")
     refused = {"with a Sync": batch(DROP), "without": statement(DROP), "by a query": pg.query(DROP)}[end]
     with through.stream:
@@ -281,10 +281,10 @@ def test_refusal_undoes_what_its_batch_did_before_it(
 
 @pytest.mark.parametrize("approve", [True, False])
 @pytest.mark.parametrize("pauses", [False, True])
-def test_review_of_a_batch_finds_nothing_of_it_executed(
+def test_reviewed_batch_has_not_run_when_the_review_opens(
     gateway: Gateway, direct: psycopg.Connection, reviewer: Principal, approve: bool, pauses: bool
 ) -> None:
-    """Also where the client sends no Sync: what it has sent is reviewed as a whole."""
+    """If the client sends no Sync, everything it has sent is reviewed as a whole."""
     direct.execute("insert into pipelined values (1), (2)")
     through = client_of(gateway, "review")
     with through.stream:
@@ -301,7 +301,7 @@ def test_review_of_a_batch_finds_nothing_of_it_executed(
 
 
 @pytest.mark.parametrize("before", [[statement(INSERT), 1.5], [statement(INSERT) + pg.flush(), "C"]])
-def test_review_behind_a_part_that_has_run_is_refused_and_says_what_to_do(
+def test_statement_that_needs_a_review_after_an_executed_part_is_denied_with_advice(
     gateway: Gateway, direct: psycopg.Connection, reviewer: Principal, before: list[bytes | str | float]
 ) -> None:
     through = client_of(gateway, "review")
@@ -309,7 +309,7 @@ def test_review_behind_a_part_that_has_run_is_refused_and_says_what_to_do(
         send(through, [*before, batch("delete from pipelined")])
         error = through.error()
         assert REFUSED in error
-        assert b"statements before it in the same batch have run already" in error
+        assert b"statements before it in the same batch have already run" in error
         assert b"in a batch of its own" in error
         assert through.until(b"Z") == b"I"
         assert rows(direct) == 0
@@ -346,10 +346,10 @@ def test_psycopg_gets_an_error_before_its_pipeline_ends(gateway: Gateway, policy
 
 
 @pytest.mark.parametrize("policy", POLICIES[:3])
-def test_psycopg_stops_an_executemany_that_fails_early(
+def test_psycopg_stops_an_executemany_after_an_early_error(
     gateway: Gateway, direct: psycopg.Connection, policy: str
 ) -> None:
-    """However late the error comes on a busy machine, it comes before 300 MB have been sent."""
+    """Even on a busy machine, the error arrives before 300 MB have been sent."""
     row, total = "x" * 1000, 300_000
     values = itertools.chain([("not a number", row)], ((str(n), row) for n in range(total)))
     with psycopg.connect(gateway.url(f"pipelines-{policy}"), autocommit=True) as connection:

@@ -1,4 +1,4 @@
-"""A whole gateway keeps its ledger by itself, and what it gives out is proven elsewhere."""
+"""A whole gateway keeps its ledger automatically, and its exports are verified elsewhere."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def reports(gateway: Gateway, folder: Path, *given: str) -> tuple[dict[str, Any]
 
 
 @pytest.mark.slow
-def test_a_session_is_told_signed_anchored_exported_and_proven(tmp_path: Path) -> None:
+def test_session_is_recorded_in_the_ledger_signed_anchored_exported_and_proven(tmp_path: Path) -> None:
     anchor, key = tmp_path / "anchors.jsonl", tmp_path / "ledger.pem"
     with started("--anchor-file", str(anchor)) as gateway:
         ok(gateway, "exec", "shop-demo", "-i", "select 1")
         wait_until(lambda: anchor.exists() and anchor.read_text().endswith("\n"), 120)
         assert json.loads(anchor.read_text().splitlines()[0])["number"] >= 1
         key.write_text(ok(gateway, "recordings", "key"))
-        wait_until(lambda: "is signed by the key" in gateway.log)
+        wait_until(lambda: "signing key of the ledger" in gateway.log)
         for one in reports(gateway, tmp_path, "--key", str(key), "--checkpoint", str(anchor)):
             assert one["good"], one["findings"]
             assert one["anchored"] == 1
@@ -46,7 +46,7 @@ def test_a_session_is_told_signed_anchored_exported_and_proven(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_sessions_after_a_review_are_proven_with_the_review_and_the_audit_log(tmp_path: Path) -> None:
-    """The ledger's writer has its turn while a session waits, and again after it ran."""
+    """The ledger is written while a session waits, and again after it ran."""
     key = tmp_path / "ledger.pem"
     with started() as gateway:
         ok(gateway, "connections", "update", "shop-demo", "--set", "reviewers=dba")

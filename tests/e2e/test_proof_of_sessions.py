@@ -1,4 +1,5 @@
-"""Ways in which a session begins × who admits it × verification: through whole processes and real clients.
+"""Ways in which a session begins × who admits it × verification: through whole processes and real clients. Each shows
+an e-mail address, which is masked, so that its recording has marks.
 
 The same table at the level of the store, with what is written to a session's row later, is in
 tests/services/recordings/test_bindings.py.
@@ -13,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -35,13 +37,17 @@ from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import Choice
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.domain.targets.connection import Toggle
+from postern.interception.events import ClientOutput, Masked
 from postern.proof.export_reading import verify_package
 from postern.proof.proof_findings import VerificationReport
+from postern.recording.recording_library import RecordingLibrary
 from postern.services.runbooks.runs import RunRequest
 
 pytestmark = pytest.mark.slow
 
 RUNBOOK = "shown.runbook.sql"
+SHOWN, SECRET = "it works", "ann@example.com"
+MASKING: dict[str, Any] = {"redact_enabled": True, "redact_types": ("EMAIL_ADDRESS",)}
 
 Finish = Callable[[bool], None]
 """Waits until the client or script is done. It is told whether it was admitted."""
@@ -88,7 +94,7 @@ def site(
         gateway = Gateway(gateway_commands=True)
         stack.callback(gateway.stop)
         gateway.start()
-        gateway.call(shelve(gateway.stores, gateway.admin.org_id, {RUNBOOK: "select 'it' || ' works'"}))
+        gateway.call(shelve(gateway.stores, gateway.admin.org_id, {RUNBOOK: f"select 'it' || ' works {SECRET}'"}))
         archiver = Archiver(gateway)
         stack.callback(archiver.kill)
         clients = Clients(gateway, tmp_path_factory.mktemp("home"))
@@ -103,14 +109,16 @@ def site(
 class Beginning:
     """A way in which a session begins. Its connection is of `kind`; None is a command."""
 
+    is_masked = True  # it shows the secret
+
     def __init__(self, kind: type[Way] | None = Postgres) -> None:
         self.kind = kind
 
     def connect(self, site: Site, name: str, reviewers: tuple[str, ...]) -> None:
         if self.kind is None:
-            command(site.gateway, name, "bash", "--norc", reviewers=reviewers)
+            command(site.gateway, name, "bash", "--norc", reviewers=reviewers, **MASKING)
         else:
-            site.ways[self.kind].connection(name, reviewers=reviewers)
+            site.ways[self.kind].connection(name, reviewers=reviewers, **MASKING)
 
     def start(self, site: Site, name: str, who: Principal) -> Finish:
         raise NotImplementedError
@@ -122,10 +130,12 @@ class Connect(Beginning):
     def start(self, site: Site, name: str, who: Principal) -> Finish:
         assert self.kind is not None
         way = site.ways[self.kind]
-        return _finish(way.start(site.gateway.credential(name, principal=who), way.shows("it works")))
+        return _finish(way.start(site.gateway.credential(name, principal=who), way.shows(f"{SHOWN} {SECRET}")))
 
 
 class Sftp(Beginning):
+    is_masked = False
+
     def start(self, site: Site, name: str, who: Principal) -> Finish:
         issued = site.gateway.credential(name, principal=who)
         words = [*site.clients.words(issued, program="sftp"), "localhost"]
@@ -136,6 +146,8 @@ class Sftp(Beginning):
 
 class ForwardedPort(Beginning):
     """By `ssh -N -L`: the session begins with the first client of the port."""
+
+    is_masked = False
 
     def connect(self, site: Site, name: str, reviewers: tuple[str, ...]) -> None:
         site.ways[SshShell].connection(name, reviewers=reviewers, access_forward_local=Toggle.ENABLED)
@@ -166,7 +178,7 @@ class Tunnel(Beginning):
     def start(self, site: Site, name: str, who: Principal) -> Finish:
         stack = ExitStack()
         port, _ = stack.enter_context(tunnelled(site.gateway, who, name))
-        client = Psql(f"postgresql://ann@127.0.0.1:{port}/postgres?sslmode=disable", "select 'it works'")
+        client = Psql(f"postgresql://ann@127.0.0.1:{port}/postgres?sslmode=disable", f"select '{SHOWN} {SECRET}'")
 
         def finish(admitted: bool) -> None:
             with stack:
@@ -181,7 +193,7 @@ class Terminal(Beginning):
 
     def start(self, site: Site, name: str, who: Principal) -> Finish:
         async def work(opened: Opened) -> None:
-            opened.type("echo it''works; exit\r")
+            opened.type(f"echo it''works {SECRET}; exit\r")
             await opened.ends()
             texts.append(opened.client.text())
 
@@ -216,7 +228,7 @@ class Script(Beginning):
 
     def submit(self, site: Site, name: str, who: Principal) -> Session:
         gateway = site.gateway
-        text = site.ways[self.kind].shows("it works") if self.kind else "echo 'it'' works'"
+        text = site.ways[self.kind].shows(f"{SHOWN} {SECRET}") if self.kind else f"echo 'it'' works {SECRET}'"
         return gateway.call(gateway.services.sessions.submit(who, name, text, source="127.0.0.1", means="login:1"))
 
 
@@ -272,6 +284,20 @@ BEGINNINGS = {
     "a schedule": Schedule(Postgres),
 }
 
+
+def is_marked(gateway: Gateway, session: Session) -> bool:
+    """Whether the recording and its timeline have marks. The secret is in neither."""
+    recordings = gateway.services.sessions.recordings
+    assert isinstance(recordings, RecordingLibrary)
+    events = [event for _, event in recordings.records(session)]
+    assert not any(SECRET.encode() in event.data for event in events if isinstance(event, ClientOutput))
+    exchanges = list(recordings.exchanges(session, output=1 << 16))
+    assert not any(SECRET.encode() in exchange.output for exchange in exchanges)
+    is_told = any(("", "replace") in exchange.masked for exchange in exchanges)
+    assert is_told == any(isinstance(event, Masked) for event in events)
+    return is_told
+
+
 ADMISSIONS = {"at once": None, "after an approval": Choice.APPROVED, "never, after a rejection": Choice.REJECTED}
 
 
@@ -290,6 +316,8 @@ def test_session_is_proven_however_it_begins(site: Site, beginning: str, admissi
     session = gateway.newest_finished(name)
     assert (session.review_id is not None) == (choice is not None)
     assert (session.metadata["end_reason"] == "rejected") == (choice is Choice.REJECTED)
+    if choice is not Choice.REJECTED:
+        assert is_marked(gateway, session) == begin.is_masked
 
     def all_proven() -> bool:
         """However early the export and the verification are made, they are good."""

@@ -1,4 +1,4 @@
-"""`postern proxy-manager` of a user, told over the API what to open: a real query goes through it."""
+"""`postern proxy-manager` of a user, which opens ports on request of the API: a real query goes through one."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def at(port: int) -> psycopg.Connection[tuple[object, ...]]:
     return psycopg.connect(**where, autocommit=True, connect_timeout=60)  # type: ignore[arg-type]
 
 
-def test_queries_go_through_the_port_that_a_user_had_opened(user: User) -> None:
+def test_queries_pass_through_the_port_that_the_user_opened(user: User) -> None:
     port = user.told("connect", connection_name="far")["port"]
     with at(port) as client, at(port) as other:
         assert client.execute("select count(*) from generate_series(1, 100000)").fetchone() == (100_000,)
@@ -97,7 +97,7 @@ def test_queries_go_through_the_port_that_a_user_had_opened(user: User) -> None:
     assert {one["metadata"]["end_reason"] for one in user.gateway.sessions()} == {"client_closed"}
 
 
-def test_attack_a_user_who_was_deactivated_keeps_no_open_port(user: User) -> None:
+def test_attack_deactivated_user_keeps_no_open_port(user: User) -> None:
     port = user.told("connect", connection_name="far")["port"]
     with at(port) as client:
         client.execute("select 1")

@@ -17,24 +17,24 @@ from tests.support.gateway import Gateway, running
 from tests.support.promises import wait_until, within
 
 
-def test_select(gateway: Gateway) -> None:
+def test_select_returns_the_targets_answer(gateway: Gateway) -> None:
     done = psql(gateway.url(), "-c", "select 1 as one, 'grüße' as two, null as three")
     assert (done.stdout, done.stderr, done.returncode) == ("1|grüße|\n", "", 0)
 
 
-def test_client_and_target_agree_on_database_and_user(gateway: Gateway) -> None:
-    """The client's user name is the credential's; on the target it is the connection's."""
+def test_session_has_the_requested_database_and_the_connections_user(gateway: Gateway) -> None:
+    """The client's user name is the credential's; the target's user is the connection's."""
     done = psql(gateway.url(database="template1"), "-c", "select current_user, current_database()")
     assert done.stdout == "postgres|template1\n"
 
 
-def test_database_named_like_the_user_means_the_default(gateway: Gateway) -> None:
+def test_database_named_like_the_user_selects_the_default_database(gateway: Gateway) -> None:
     issued = gateway.credential("target")
     url = gateway.url(issued=issued, database="")
     assert psql(url, "-c", "select current_database()").stdout == "postgres\n"
 
 
-def test_tls_with_full_verification(gateway: Gateway) -> None:
+def test_tls_with_full_verification_and_channel_binding_works(gateway: Gateway) -> None:
     authority = str(gateway.home / "tls" / "ca.crt")
     url = gateway.url(sslmode="verify-full", sslrootcert=authority, channel_binding="require")
     done = psql(url, "-c", "\\conninfo")
@@ -50,7 +50,7 @@ def test_channel_binding_without_tls_is_not_offered(gateway: Gateway) -> None:
 
 
 def test_wrong_password_looks_like_an_unknown_user(gateway: Gateway) -> None:
-    """Both are 28P01 with the same text, so that nobody learns which user names exist."""
+    """Both are 28P01 with the same text, so that answers never reveal which user names exist."""
     issued = gateway.credential("target")
     said = []
     for user in (issued.credential.username, "nobody-here-abc123"):
@@ -62,7 +62,7 @@ def test_wrong_password_looks_like_an_unknown_user(gateway: Gateway) -> None:
     assert said[0] == said[1]
 
 
-def test_wrong_password_has_its_sqlstate(gateway: Gateway) -> None:
+def test_wrong_password_has_sqlstate_28p01(gateway: Gateway) -> None:
     issued = gateway.credential("target")
     with wire.connect(gateway.settings.postgres_port) as stream:
         with pytest.raises(AssertionError, match="C28P01"):
@@ -70,7 +70,9 @@ def test_wrong_password_has_its_sqlstate(gateway: Gateway) -> None:
         assert wire.closed_by_peer(stream) == b""
 
 
-def test_copy_in_and_out(gateway: Gateway, direct: psycopg.Connection, tmp_path: Path) -> None:
+def test_copy_in_and_out_is_unchanged_and_recorded(
+    gateway: Gateway, direct: psycopg.Connection, tmp_path: Path
+) -> None:
     given = tmp_path / "in.csv"
     given.write_text("".join(f"{n},name {n},\n" for n in range(50_000)))
     direct.execute("drop table if exists copied; create table copied (id int, name text, note text)")
@@ -84,14 +86,14 @@ def test_copy_in_and_out(gateway: Gateway, direct: psycopg.Connection, tmp_path:
     assert "COPY 50000" in gateway.text(session.id)
 
 
-def test_copy_of_bad_data_reports_the_line_and_goes_on(gateway: Gateway) -> None:
+def test_copy_of_invalid_data_fails_and_the_session_continues(gateway: Gateway) -> None:
     script = "create temp table n (id int);\n\\copy n from stdin\n1\nnot a number\n\\.\nselect 'still here';\n"
     done = psql(gateway.url(), stdin=script)
     assert "invalid input syntax for type integer" in done.stderr
     assert done.stdout.endswith("still here\n")
 
 
-def test_errors_with_and_without_on_error_stop(gateway: Gateway) -> None:
+def test_psql_continues_after_an_error_unless_on_error_stop_is_set(gateway: Gateway) -> None:
     script = "select 1;\nselect * from nowhere;\nselect 2;\n"
     done = psql(gateway.url(), stdin=script)
     assert (done.stdout, done.returncode) == ("1\n2\n", 0)
@@ -100,7 +102,7 @@ def test_errors_with_and_without_on_error_stop(gateway: Gateway) -> None:
     assert (done.stdout, done.returncode) == ("1\n", 3)
 
 
-def test_error_position_and_verbose_fields_survive(gateway: Gateway) -> None:
+def test_error_position_and_verbose_fields_reach_the_client(gateway: Gateway) -> None:
     script = "\\set VERBOSITY verbose\nselect nothing from pg_class;\n"
     done = psql(gateway.url(), stdin=script)
     assert "ERROR:  42703" in done.stderr
@@ -108,7 +110,7 @@ def test_error_position_and_verbose_fields_survive(gateway: Gateway) -> None:
     assert "LOCATION:" in done.stderr
 
 
-def test_output_to_a_pipe_with_errors(gateway: Gateway, tmp_path: Path) -> None:
+def test_output_to_a_file_with_errors_continues(gateway: Gateway, tmp_path: Path) -> None:
     taken = tmp_path / "g"
     done = psql(gateway.url(), stdin=f"select generate_series(1, 3) \\g {taken}\nselect 1/0 \\g {taken}2\nselect 5;\n")
     assert taken.read_text() == "1\n2\n3\n"
@@ -116,7 +118,7 @@ def test_output_to_a_pipe_with_errors(gateway: Gateway, tmp_path: Path) -> None:
     assert done.stdout == "5\n"
 
 
-def test_watch_until_interrupted(gateway: Gateway) -> None:
+def test_watch_repeats_the_statement_until_it_is_terminated(gateway: Gateway) -> None:
     process = subprocess.Popen(
         [need("psql"), "-X", "-A", "-t", gateway.url()],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=clean_environment(),
@@ -135,7 +137,7 @@ def test_watch_until_interrupted(gateway: Gateway) -> None:
 
 
 def test_ctrl_c_cancels_the_statement_and_keeps_the_session(gateway: Gateway, direct: psycopg.Connection) -> None:
-    """In a terminal, since psql leaves a script that was interrupted."""
+    """psql runs in a terminal, because it leaves an interrupted script."""
     terminal, inside = pty.openpty()
     process = subprocess.Popen(
         [need("psql"), "-X", "-A", "-t", gateway.url()],
@@ -157,13 +159,13 @@ def test_ctrl_c_cancels_the_statement_and_keeps_the_session(gateway: Gateway, di
     assert b"\nafter" in seen.replace(b"\r", b"")
 
 
-def test_several_statements_in_one_message(gateway: Gateway) -> None:
+def test_several_statements_in_one_message_stop_at_the_first_error(gateway: Gateway) -> None:
     done = psql(gateway.url(), "-c", "select 1; select 2; select 1/0; select 3")
     assert done.stdout == "1\n2\n"
     assert "division by zero" in done.stderr
 
 
-def test_describing_tables(gateway: Gateway) -> None:
+def test_describe_commands_list_tables_and_columns(gateway: Gateway) -> None:
     assert "pg_class" in psql(gateway.url(), "-c", "\\dt pg_catalog.*").stdout
     assert "relname" in psql(gateway.url(), "-c", "\\d pg_class").stdout
     assert psql(gateway.url(), "-c", "select 1 as a, 2 as b \\gdesc", stdin=None).returncode in (0, 1)

@@ -1,4 +1,4 @@
-"""Session rows and recordings say what happened, whatever happens to the worker or its disk."""
+"""Session rows and recordings state what happened, even if the worker is killed or its disk is full."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from postern.domain.targets.connection import Connection
 from postern.interception.events import Completed, Operation, Refusal
 
 
-def test_a_row_and_its_recording_tell_the_same(gateway: Gateway) -> None:
+def test_session_row_agrees_with_its_recording(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url(application_name="teller"), autocommit=True) as connection:
         connection.execute("create temp table told (n int, t text)")
         connection.execute("insert into told select n, 'row ' || n from generate_series(1, %s) n", [7])
@@ -49,7 +49,7 @@ def test_a_row_and_its_recording_tell_the_same(gateway: Gateway) -> None:
     assert 'relation "missing" does not exist' in text
 
 
-def test_refusals_are_recorded_with_their_rule(gateway: Gateway, guarded: Connection) -> None:
+def test_denied_statement_is_recorded_with_its_rule(gateway: Gateway, guarded: Connection) -> None:
     done = psql(gateway.url("guarded"), "-c", "drop table customers")
     assert done.returncode == 1
     session = gateway.newest_finished("guarded")
@@ -60,7 +60,7 @@ def test_refusals_are_recorded_with_their_rule(gateway: Gateway, guarded: Connec
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
-def test_kill_9_loses_nothing_that_a_client_was_shown(
+def test_killed_worker_loses_no_rows_that_a_client_received(
     target: PostgresServer, direct: psycopg.Connection, store: str
 ) -> None:
     url = None
@@ -121,8 +121,8 @@ def fresh(target: PostgresServer) -> Iterator[Gateway]:
         running.stop()
 
 
-def test_a_full_disk_ends_only_the_session_that_it_hits(fresh: Gateway, direct: psycopg.Connection) -> None:
-    """A limit of the size of a file stands for the full disk: the write fails in the middle."""
+def test_full_disk_ends_only_the_session_that_cannot_be_recorded(fresh: Gateway, direct: psycopg.Connection) -> None:
+    """A file size limit simulates the full disk: the write fails in the middle."""
     limit = 2 * 1024 * 1024
     worker = fresh.add_worker("full", postgres_port=free_port(), tunnel_port=free_port(), file_limit=limit)
     direct.execute("drop table if exists unrecorded; create table unrecorded (n int)")
@@ -149,8 +149,8 @@ def test_a_full_disk_ends_only_the_session_that_it_hits(fresh: Gateway, direct: 
     del fresh.workers["full"]
 
 
-def test_a_recording_that_cannot_be_made_refuses_the_session(gateway: Gateway) -> None:
-    """And leaves no session open in the store."""
+def test_session_whose_recording_cannot_be_created_is_denied(gateway: Gateway) -> None:
+    """No session stays open in the store."""
     worker = gateway.add_worker("nowhere", postgres_port=free_port(), tunnel_port=free_port())
     (gateway.home / "spool" / "nowhere").write_text("a file where the folder should be")
     with pytest.raises(psycopg.OperationalError, match="recording"):
@@ -160,7 +160,7 @@ def test_a_recording_that_cannot_be_made_refuses_the_session(gateway: Gateway) -
     del gateway.workers["nowhere"]
 
 
-def test_a_script_that_cannot_be_recorded_is_not_run(target: PostgresServer, direct: psycopg.Connection) -> None:
+def test_script_that_cannot_be_recorded_is_not_run(target: PostgresServer, direct: psycopg.Connection) -> None:
     direct.execute("drop table if exists not_run; create table not_run (n int)")
     gateway = Gateway()
     try:
@@ -178,7 +178,7 @@ def test_a_script_that_cannot_be_recorded_is_not_run(target: PostgresServer, dir
         gateway.stop()
 
 
-def test_recordings_are_for_their_owner_only(gateway: Gateway) -> None:
+def test_recording_files_are_accessible_to_the_owner_only(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url()) as connection:
         connection.execute("select 1")
         for path in [*gateway.home.glob("spool/*/*"), *gateway.home.glob("sealed/*/*/*")]:
@@ -186,8 +186,8 @@ def test_recordings_are_for_their_owner_only(gateway: Gateway) -> None:
                 assert path.stat().st_mode & 0o077 == 0
 
 
-def test_memory_of_idle_sessions(gateway: Gateway, record_property: Callable[[str, object], None]) -> None:
-    """The figure is reported; the limit here only finds what is grossly wrong."""
+def test_idle_sessions_use_little_memory(gateway: Gateway, record_property: Callable[[str, object], None]) -> None:
+    """The figure is reported; the limit here only finds gross regressions."""
     worker = gateway.add_worker("memory", postgres_port=free_port(), tunnel_port=free_port())
     url = gateway.url(port=worker.port)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

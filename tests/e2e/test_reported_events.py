@@ -1,5 +1,4 @@
-"""A whole gateway tells what happened: reports, metrics, search, and events to a sink, while its archiver is away and
-over a `kill -9` of both it and the API."""
+"""A whole gateway reports what happened: reports, metrics, search and a sink, while archiver and API are killed."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ def events(listener: Syslog) -> list[dict[str, object]]:
 
 
 @pytest.mark.slow
-def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
+def test_events_appear_in_reports_metrics_search_and_a_sink_despite_kills(gateway: Gateway) -> None:
     listener = Syslog()
     listener.start()
     api = httpx.Client(base_url=f"{gateway.told['api_url']}/api")

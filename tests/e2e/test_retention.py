@@ -1,4 +1,4 @@
-"""A whole gateway purges by itself what it is told to purge, and proves it afterwards."""
+"""A whole gateway purges automatically by its retention, and proves it afterwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def is_done(gateway: Gateway, *arguments: str) -> bool:
 
 
 @pytest.mark.slow
-def test_from_a_session_to_nothing_but_its_entry(tmp_path: Path) -> None:
+def test_session_purged_by_retention_leaves_only_its_ledger_entry(tmp_path: Path) -> None:
     key, export = tmp_path / "ledger.pem", tmp_path / "export.tar"
     with started() as gateway:
         for number in (1, 2, 3):
@@ -40,7 +40,7 @@ def test_from_a_session_to_nothing_but_its_entry(tmp_path: Path) -> None:
         given = ("--key", str(key), "--json")
         report = json.loads(gateway.run("sessions", "verify", str(export), *given).stdout)
         own = json.loads(gateway.run("recordings", "verify", *given).stdout)["default"]
-        assert "nothing is purged by retention" not in gateway.log  # the first start has nothing to protect
+        assert "purging by retention paused" not in gateway.log  # the first start has nothing to protect
     for one in (report, own):
         assert one["good"], one["findings"]
         assert one["sessions_purged"] == 1

@@ -1,4 +1,4 @@
-"""What somebody might try with reviews, or what goes wrong at a bad moment, against real clients and targets."""
+"""Attacks on reviews, and failures at bad moments, with real clients and targets."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def left(direct: psycopg.Connection) -> int:
 
 
 @pytest.mark.usefixtures("twice")
-def test_what_was_approved_runs_whatever_else_an_administrator_changes_meanwhile(
+def test_approved_statement_runs_although_other_settings_changed_meanwhile(
     gateway: Gateway, ann: Principal, dba: Principal
 ) -> None:
-    """Who has waited at login and waits with a statement is asked about each once."""
+    """Login and statement of the user are each reviewed once."""
     client = Psql(gateway.url(NAME, issued=gateway.credential(NAME, principal=ann)), "delete from twice")
     decide(gateway, dba, waiting(gateway, ann), Choice.APPROVED)
     asked = held(gateway, dba, ann)
@@ -85,10 +85,10 @@ def test_what_was_approved_runs_whatever_else_an_administrator_changes_meanwhile
 
 @pytest.mark.usefixtures("twice")
 @pytest.mark.parametrize("prepared", [False, True])
-def test_attack_a_statement_is_run_again_behind_its_approval(
+def test_attack_approved_statement_run_again_needs_another_review(
     gateway: Gateway, ann: Principal, dba: Principal, direct: psycopg.Connection, prepared: bool
 ) -> None:
-    """By the name under which it was prepared, with the same values or with others: each is asked about."""
+    """This holds for a prepared name, with the same values or with others."""
     holder = Holder(gateway.url(NAME, issued=gateway.credential(NAME, principal=ann)))
     decide(gateway, dba, waiting(gateway, ann), Choice.APPROVED)
     with holder.done() as mine, ThreadPoolExecutor(1) as pool:
@@ -107,10 +107,10 @@ def test_attack_a_statement_is_run_again_behind_its_approval(
 
 
 @pytest.mark.usefixtures("twice")
-def test_attack_who_decides_on_execute_sees_what_it_runs(
+def test_attack_reviewer_of_execute_sees_the_prepared_statement(
     gateway: Gateway, ann: Principal, dba: Principal, direct: psycopg.Connection
 ) -> None:
-    """The name says nothing, and who agreed to its PREPARE may be somebody else."""
+    """The name alone says nothing, and another reviewer can have approved its PREPARE."""
     prepare = "prepare harmless as delete from twice"
     holder = Holder(gateway.url(NAME, issued=gateway.credential(NAME, principal=ann)))
     decide(gateway, dba, waiting(gateway, ann), Choice.APPROVED)
@@ -125,10 +125,10 @@ def test_attack_who_decides_on_execute_sees_what_it_runs(
 
 
 @pytest.mark.usefixtures("twice")
-def test_attack_014_what_is_sent_ahead_of_the_approval_is_judged_and_recorded(
+def test_attack_014_input_sent_before_the_approval_is_judged_and_recorded(
     gateway: Gateway, ann: Principal, dba: Principal, direct: psycopg.Connection
 ) -> None:
-    """A client does not wait for its welcome. What it sends goes the way of all that is sent behind it."""
+    """A client that does not wait for its welcome gets no exception from any rule."""
     with (
         tunnelled(gateway, ann, name=NAME) as url,
         socket.create_connection(("127.0.0.1", urlsplit(url).port)) as client,
@@ -160,7 +160,7 @@ def mute(gateway: Gateway) -> Iterator[pytest.MonkeyPatch]:
         yield patch
 
 
-def test_a_revocation_of_which_nobody_was_told_ends_what_runs(
+def test_revocation_with_a_lost_signal_still_ends_the_session(
     gateway: Gateway, ann: Principal, dba: Principal, mute: pytest.MonkeyPatch
 ) -> None:
     holder = Holder(gateway.url(NAME, issued=gateway.credential(NAME, principal=ann)))
@@ -178,7 +178,7 @@ def test_a_revocation_of_which_nobody_was_told_ends_what_runs(
 
 
 @pytest.mark.usefixtures("mute")
-def test_a_script_of_whose_start_nobody_was_told_runs_once(
+def test_script_whose_start_signal_is_lost_runs_once(
     gateway: Gateway, ann: Principal, dba: Principal, direct: psycopg.Connection
 ) -> None:
     direct.execute("drop table if exists once; create table once (n int)")
@@ -191,10 +191,10 @@ def test_a_script_of_whose_start_nobody_was_told_runs_once(
 
 
 @pytest.mark.usefixtures("twice")
-def test_attack_a_statement_is_approved_whose_worker_was_killed(
+def test_attack_approved_statement_of_a_killed_worker_never_runs(
     gateway: Gateway, ann: Principal, dba: Principal, direct: psycopg.Connection
 ) -> None:
-    """It has not run, and it does not run when the worker is back; who connects again is let in by what was given."""
+    """It does not run when the worker is back; the user's next login uses the earlier access approval."""
     port = free_port()
     worker = gateway.add_worker("killed", postgres_port=port, tunnel_port=free_port())
     try:

@@ -1,5 +1,4 @@
-"""What reviewers and the organisation's own systems are told of reviews, by a whole gateway: how many rows a held
-statement would touch, and events at a webhook."""
+"""What reviewers and sinks receive about reviews: affected rows of a held statement, and events at a webhook."""
 
 from __future__ import annotations
 
@@ -133,7 +132,7 @@ def rows(direct: psycopg.Connection) -> int:
     return int(found[0])
 
 
-def test_reviewers_are_told_how_many_rows_would_be_touched_and_who_asks_is_not(
+def test_reviewers_see_the_estimated_row_count_and_the_requester_does_not(
     office: Office, direct: psycopg.Connection
 ) -> None:
     _, connection = office.let_in(NAME)
@@ -208,7 +207,7 @@ def lived(office: Office) -> list[tuple[str, str]]:
     ]
 
 
-def test_a_webhook_is_told_of_reviews_and_violations_in_order(office: Office) -> None:
+def test_webhook_receives_reviews_and_violations_in_order(office: Office) -> None:
     schemas = office.ann.get("/events/schemas").json()
     kinds = [kind for kind in schemas if kind.startswith(("review.", "guardrail.", "session."))]
     with receiving() as receiver:

@@ -1,4 +1,4 @@
-"""The end of a time window, or of access, on every way in: tunnels, terminals, scripts, and what is still dialled."""
+"""The end of a time window or of access, on every way in: tunnels, terminals, scripts, and sessions being dialled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from postern.protocols.terminal import terminal_frames as m
 pytestmark = pytest.mark.slow
 
 LASTS = 8  # seconds, of which a busy machine may take some before the target is dialled
-OVER = "the access that was approved has ended"
+OVER = "the approved access has expired"
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def started(gateway: Gateway, dba: Principal, who: Principal, name: str, text: s
     return submitted
 
 
-def test_the_end_of_a_window_cuts_tunnels_terminals_and_scripts(
+def test_end_of_a_time_window_ends_tunnels_terminals_and_scripts(
     gateway: Gateway, dba: Principal, window: TimeWindow, direct: psycopg.Connection
 ) -> None:
     tia, pia, cia, late = (person(gateway, f"{name}@example.com", "dev") for name in ("tia", "pia", "cia", "late"))
@@ -103,14 +103,13 @@ def test_the_end_of_a_window_cuts_tunnels_terminals_and_scripts(
     wait_until(lambda: running(direct, "windowed") == 0, within(5))  # and its target goes on with nothing
     assert gateway.text(query.id).count("never") == 1  # as it was asked
     assert "never" not in gateway.text(script.id)
-    with pytest.raises(Denied, match="it may be used from"):
+    with pytest.raises(Denied, match="it can be used from"):
         gateway.call(gateway.services.sessions.execute(late, unused.id))
     statuses = {str(gateway.call(gateway.services.reviews.get(dba, str(one.id))).status) for one in (query, script)}
     assert statuses == {ReviewStatus.EXECUTED}
 
 
-def test_attack_access_ends_while_its_target_is_dialled(gateway: Gateway, dba: Principal) -> None:
-    """Nothing is opened behind the end of what was given."""
+def test_attack_access_that_expires_during_dialling_opens_no_session(gateway: Gateway, dba: Principal) -> None:
     dora = person(gateway, "dora@example.com", "dev")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         place = {"HOST": "127.0.0.1", "PORT": str(silent.getsockname()[1])}

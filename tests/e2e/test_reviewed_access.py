@@ -1,4 +1,4 @@
-"""The whole product, as people have it: one asks with psql, another agrees at the command line, and takes it back."""
+"""Reviewed access with the whole product: one user asks with psql, another approves at the command line and revokes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def pending(gateway: Gateway) -> str:
     return review["id"]
 
 
-def test_psql_waits_until_a_colleague_agrees_and_is_cut_when_it_is_taken_back(gateway: Gateway) -> None:
+def test_psql_is_admitted_once_approved_and_disconnected_once_revoked(gateway: Gateway) -> None:
     line = json.loads(ok(gateway, "connect", "orders", "--native", "--json"))["psql"]
     url = line.removeprefix("psql ").strip('"')
     client = Psql(url)
@@ -74,7 +74,7 @@ def test_psql_waits_until_a_colleague_agrees_and_is_cut_when_it_is_taken_back(ga
     assert "use the replica" in rejected.ended()[2]
 
 
-def test_access_may_be_given_for_a_window_that_opens_later(gateway: Gateway) -> None:
+def test_approval_for_a_later_time_window_denies_access_until_then(gateway: Gateway) -> None:
     line = json.loads(ok(gateway, "connect", "orders", "--native", "--json"))["psql"]
     client = Psql(line.removeprefix("psql ").strip('"'))
     client.told("NOTICE")
@@ -83,4 +83,4 @@ def test_access_may_be_given_for_a_window_that_opens_later(gateway: Gateway) -> 
     ok(gateway, "reviews", "approve", pending(gateway), "--time-window", window, "--profile", "dba")
     code, _, said = client.ended()
     assert code == 2
-    assert f"it may be used from {window.replace('-', ' to ')} UTC" in said
+    assert f"it can be used from {window.replace('-', ' to ')} UTC" in said

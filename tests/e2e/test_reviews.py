@@ -1,4 +1,4 @@
-"""Statements that wait until somebody has decided: the link parks, the client knows why, and nothing runs before."""
+"""Held statements: the link waits, the client knows why, and nothing runs before the decision."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def decide(gateway: Gateway, principal: Principal, asked: Review, *, approve: bo
 
 
 @pytest.mark.parametrize("prepare", [False, True])
-def test_an_approved_statement_runs(
+def test_approved_statement_runs(
     gateway: Gateway, reviewed: Connection, other: Principal, direct: psycopg.Connection, prepare: bool
 ) -> None:
     with psycopg.connect(gateway.url("reviewed"), autocommit=True) as connection:
@@ -128,7 +128,7 @@ def test_an_approved_statement_runs(
     assert f"{other.email} approved it" in gateway.text(session.id)
 
 
-def test_a_rejected_statement_is_refused_and_the_connection_goes_on(
+def test_rejected_statement_fails_and_the_connection_continues(
     gateway: Gateway, reviewed: Connection, other: Principal, direct: psycopg.Connection
 ) -> None:
     with psycopg.connect(gateway.url("reviewed"), autocommit=True) as connection:
@@ -142,7 +142,9 @@ def test_a_rejected_statement_is_refused_and_the_connection_goes_on(
     assert rows(direct) == 1
 
 
-def test_attack_nobody_approves_their_own(gateway: Gateway, reviewed: Connection, other: Principal) -> None:
+def test_attack_user_cannot_approve_their_own_statement(
+    gateway: Gateway, reviewed: Connection, other: Principal
+) -> None:
     with psycopg.connect(gateway.url("reviewed"), autocommit=True) as connection:
         asking = Asking(connection, "delete from watched")
         asked = waits_for(gateway, other)
@@ -153,7 +155,7 @@ def test_attack_nobody_approves_their_own(gateway: Gateway, reviewed: Connection
         asking.done()
 
 
-def test_a_client_that_cancels_or_goes_withdraws_its_review(
+def test_client_that_cancels_or_disconnects_withdraws_its_review(
     gateway: Gateway, reviewed: Connection, other: Principal, direct: psycopg.Connection
 ) -> None:
     with psycopg.connect(gateway.url("reviewed"), autocommit=True) as connection:
@@ -174,7 +176,7 @@ def test_a_client_that_cancels_or_goes_withdraws_its_review(
     assert rows(direct) == 1
 
 
-def test_what_is_said_behind_a_held_statement_waits_with_it(
+def test_input_after_a_held_statement_waits_for_the_decision(
     gateway: Gateway, reviewed: Connection, other: Principal, direct: psycopg.Connection
 ) -> None:
     raw = psycopg.connect(gateway.url("reviewed"), autocommit=True).pgconn
@@ -190,7 +192,9 @@ def test_what_is_said_behind_a_held_statement_waits_with_it(
     raw.finish()
 
 
-def test_another_organisation_knows_of_no_review(gateway: Gateway, reviewed: Connection, other: Principal) -> None:
+def test_review_is_not_visible_to_another_organisation(
+    gateway: Gateway, reviewed: Connection, other: Principal
+) -> None:
     with psycopg.connect(gateway.url("reviewed"), autocommit=True) as connection:
         asking = Asking(connection, "delete from watched")
         asked = waits_for(gateway, other)

@@ -1,5 +1,4 @@
-"""Rules and reviews where there are several workers: a change reaches all of them, and one that is killed leaves no
-review behind that somebody could still decide on."""
+"""Rules and reviews with several workers: changes reach all of them, and a killed worker leaves no pending review."""
 
 from __future__ import annotations
 
@@ -73,7 +72,7 @@ def reads(connection: psycopg.Connection, wanted: str) -> None:
     wait_until(lambda: wanted in refusal(connection) if wanted else not refusal(connection), timeout=within(2))
 
 
-def test_a_change_reaches_running_sessions_of_every_worker(two: tuple[Gateway, int]) -> None:
+def test_changed_guardrail_reaches_running_sessions_of_every_worker(two: tuple[Gateway, int]) -> None:
     gateway, port = two
     with ExitStack() as stack:
         sessions = [
@@ -96,8 +95,10 @@ def test_a_change_reaches_running_sessions_of_every_worker(two: tuple[Gateway, i
         remove(gateway, made)
 
 
-def test_attack_a_worker_is_killed_and_its_review_approved(two: tuple[Gateway, int], other: Principal) -> None:
-    """Nothing would run, and who approves would believe that it did."""
+def test_attack_review_of_a_killed_worker_is_withdrawn_and_cannot_be_approved(
+    two: tuple[Gateway, int], other: Principal
+) -> None:
+    """Otherwise a reviewer would approve a statement that never runs."""
     gateway, port = two
     made = create(gateway, "review", REVIEW)
     asker = psycopg.connect(gateway.url("target", port=port), autocommit=True)
@@ -133,7 +134,7 @@ def shell(gateway: Gateway) -> Connection:
 
 
 @pytest.mark.parametrize(("connection", "script"), [("target", "select 'reviewed'"), ("shell", "echo reviewed")])
-def test_a_script_waits_for_its_review_and_says_so(
+def test_script_waits_for_its_review_and_prints_how_to_approve_it(
     two: tuple[Gateway, int], other: Principal, connection: str, script: str
 ) -> None:
     gateway, _ = two

@@ -1,4 +1,4 @@
-"""A whole gateway that reads runbooks from a real git server over HTTPS, in the background and when it is asked to."""
+"""A whole gateway that reads runbooks from a real git server over HTTPS, in the background and on request."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def names(gateway: Gateway) -> list[str]:
     return [item["name"] for one in found["repositories"] for item in one["items"]]
 
 
-def test_pushes_are_shown_and_a_server_that_goes_away_takes_nothing_with_it(reader: Gateway, served: Forge) -> None:
+def test_pushed_runbooks_are_listed_and_stay_listed_when_the_server_is_unavailable(
+    reader: Gateway, served: Forge
+) -> None:
     served.users["me"] = "secret-token"
     books = served.repository()
     first = books.commit(HELLO)

@@ -1,5 +1,4 @@
-"""The whole road of a runbook: from a real git server, by an ordinary user's command line, through a worker and an
-agent in a process of its own, to a real PostgreSQL and a real shell."""
+"""A runbook from a real git server, by a user's command line, through worker and agent, to PostgreSQL and a shell."""
 
 from __future__ import annotations
 
@@ -110,7 +109,7 @@ def files(road: Road) -> str:
     return road.pushed(FILES)
 
 
-def test_a_parameter_is_one_value_at_the_database_and_the_session_says_what_ran(
+def test_parameter_stays_one_sql_value_and_the_session_records_the_runbook(
     road: Road, files: str, direct: psycopg.Connection
 ) -> None:
     assert road.run(FIND, "orders", name="o'hara") == "id,name\n2,o'hara\n"
@@ -124,7 +123,7 @@ def test_a_parameter_is_one_value_at_the_database_and_the_session_says_what_ran(
     assert direct.execute("select count(*) from road_users").fetchone() == (2,)
 
 
-def test_a_parameter_is_one_word_of_the_command_and_a_secret_is_kept_nowhere(road: Road, tmp_path: Path) -> None:
+def test_parameter_stays_one_shell_word_and_a_secret_is_stored_nowhere(road: Road, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     for hostile in (f"$(touch {mark})", f"'; touch {mark}; '", f'"; touch {mark}; "', f"`touch {mark}`"):
         assert road.run("say.runbook.sh", "shell", word=hostile) == f"{hostile}\n{hostile}\n"
@@ -138,7 +137,7 @@ def test_a_parameter_is_one_word_of_the_command_and_a_secret_is_kept_nowhere(roa
         assert TOKEN not in place
 
 
-def test_a_push_is_shown_and_runs_once_it_was_read(road: Road, files: str) -> None:
+def test_pushed_runbook_is_listed_and_runs_once_the_repository_is_read(road: Road, files: str) -> None:
     new = {**FILES, "new.runbook.sh": "echo new\n"}
     commit = road.books.commit(new)
     listed = ("runbooks", "list", "--profile", "pia")
@@ -154,7 +153,7 @@ def test_a_push_is_shown_and_runs_once_it_was_read(road: Road, files: str) -> No
     assert (refused.returncode != 0, refused.stdout, commit[:7] in refused.stderr) == (True, "", True)
 
 
-def test_what_was_reviewed_is_what_runs_whatever_was_pushed_since(road: Road, files: str) -> None:
+def test_reviewed_runbook_runs_at_its_reviewed_commit_after_a_push(road: Road, files: str) -> None:
     words = ("runbooks", "run", FIND, "-c", "reviewed", "-p", "name=ann", "--no-wait", "--profile", "pia")
     assert road.gateway.run(*words).returncode == 7
     waits = road.newest("reviewed")["id"]

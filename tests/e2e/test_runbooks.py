@@ -93,7 +93,7 @@ def is_whole(direct: psycopg.Connection) -> bool:
     return direct.execute("select count(*) from customers").fetchone() == (2,)
 
 
-def test_sql_runs_filled_in(gateway: Gateway, ann: Principal) -> None:
+def test_sql_runbook_runs_with_its_parameters(gateway: Gateway, ann: Principal) -> None:
     session = run(gateway, ann, "shop", "find.runbook.sql", name="o'hara")
     assert (session.exit_code, session.metadata["end_reason"]) == (0, "completed")
     assert rows(gateway, session) == [["2", "o'hara"]]
@@ -101,7 +101,7 @@ def test_sql_runs_filled_in(gateway: Gateway, ann: Principal) -> None:
 
 
 @pytest.mark.parametrize("value", HOSTILE)
-def test_a_parameter_stays_one_value_of_sql(
+def test_hostile_parameter_stays_one_sql_value(
     gateway: Gateway, ann: Principal, direct: psycopg.Connection, value: str
 ) -> None:
     direct.execute("insert into customers values (3, %s, 'x')", [value])
@@ -110,7 +110,7 @@ def test_a_parameter_stays_one_value_of_sql(
     assert direct.execute("select count(*) from customers").fetchone() == (3,)
 
 
-def test_a_parameter_stays_one_word_of_a_shell(gateway: Gateway, ann: Principal, tmp_path: Path) -> None:
+def test_hostile_parameter_stays_one_shell_word(gateway: Gateway, ann: Principal, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     for value in (
         f"$(touch {mark})",
@@ -128,7 +128,7 @@ def test_a_parameter_stays_one_word_of_a_shell(gateway: Gateway, ann: Principal,
     assert not mark.exists()
 
 
-def test_a_secret_goes_in_a_variable_and_is_kept_nowhere(gateway: Gateway, ann: Principal) -> None:
+def test_secret_parameter_is_passed_in_a_variable_and_stored_nowhere(gateway: Gateway, ann: Principal) -> None:
     session = run(gateway, ann, "shell", "call.runbook.sh", token="planted-s3cr3t")
     assert (session.exit_code, stream(gateway, session, "o").strip()) == (0, "14")
     kept = gateway.session(session.id)
@@ -138,20 +138,20 @@ def test_a_secret_goes_in_a_variable_and_is_kept_nowhere(gateway: Gateway, ann: 
     assert b"planted-s3cr3t" not in events
 
 
-def test_a_guardrail_judges_what_a_runbook_says(gateway: Gateway, ann: Principal, direct: psycopg.Connection) -> None:
+def test_guardrail_denies_the_rendered_runbook(gateway: Gateway, ann: Principal, direct: psycopg.Connection) -> None:
     session = run(gateway, ann, "guarded", "danger.runbook.sql", verb="drop")
     assert (session.exit_code, session.metrics["refused"]) == (1, 1)
     assert is_whole(direct)
 
 
-def test_what_a_runbook_shows_is_masked(gateway: Gateway, ann: Principal) -> None:
+def test_output_of_a_runbook_is_masked(gateway: Gateway, ann: Principal) -> None:
     session = run(gateway, ann, "masked", "emails.runbook.sql", most="2")
     assert session.exit_code == 0
     assert len(rows(gateway, session)) == 2
     assert "example.com" not in gateway.text(session.id)
 
 
-def test_what_was_reviewed_runs_whatever_the_repository_says_by_then(
+def test_reviewed_runbook_runs_although_the_repository_changed(
     gateway: Gateway, ann: Principal, direct: psycopg.Connection
 ) -> None:
     waits = submit(gateway, ann, "reviewed", "find.runbook.sql", name="ann")
@@ -169,7 +169,7 @@ def test_what_was_reviewed_runs_whatever_the_repository_says_by_then(
         gateway.call(shelve(gateway.stores, gateway.admin.org_id, FILES))
 
 
-def test_a_rule_denies_and_one_that_goes_ends_what_runs(
+def test_runbook_rule_denies_other_runbooks_and_its_deletion_ends_running_ones(
     gateway: Gateway, ann: Principal, direct: psycopg.Connection
 ) -> None:
     rules = gateway.stores.runbook_rules
@@ -191,7 +191,7 @@ def test_a_rule_denies_and_one_that_goes_ends_what_runs(
         rules_changed(gateway)
 
 
-def test_a_mode_that_is_switched_off_ends_what_runs(
+def test_disabled_runbook_mode_ends_a_running_runbook(
     gateway: Gateway, ann: Principal, direct: psycopg.Connection, target: PostgresServer
 ) -> None:
     gateway.connection("brief", target)
@@ -204,7 +204,7 @@ def test_a_mode_that_is_switched_off_ends_what_runs(
         submit(gateway, ann, "brief", "slow.runbook.sql", mark="x")
 
 
-def test_a_value_that_does_not_fit_never_reaches_a_worker(gateway: Gateway, ann: Principal) -> None:
+def test_invalid_runbook_input_is_rejected_before_it_reaches_a_worker(gateway: Gateway, ann: Principal) -> None:
     before = len(gateway.sessions())
     with pytest.raises(Malformed, match="most"):
         submit(gateway, ann, "shop", "emails.runbook.sql", most="1; drop table customers")

@@ -1,4 +1,4 @@
-"""A schedule through whole processes: a git repository, workers, an archiver that is killed, a PostgreSQL, a sink."""
+"""A schedule with whole processes: a git repository, workers, an archiver that is killed, a PostgreSQL and a sink."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def of_table(direct: psycopg.Connection) -> list[str]:
     return [row[0] for row in direct.execute("select what from scheduled").fetchall()]
 
 
-def test_it_runs_as_its_owner_until_they_may_not(site: Site, direct: psycopg.Connection) -> None:
+def test_schedule_runs_as_its_owner_unless_a_rule_or_review_prevents_it(site: Site, direct: psycopg.Connection) -> None:
     gateway = site.gateway
     made = site.plan("as-its-owner", parameters={"what": Secret("it's due")})
     session = gateway.finished(site.begun("as-its-owner", seconds=1).id)
@@ -197,7 +197,7 @@ def test_it_runs_as_its_owner_until_they_may_not(site: Site, direct: psycopg.Con
     assert of_table(direct) == ["it's due"] * 2
 
 
-def test_what_was_missed_while_nothing_ran_and_what_overlaps(site: Site, direct: psycopg.Connection) -> None:
+def test_missed_and_overlapping_runs_of_a_schedule_are_handled(site: Site, direct: psycopg.Connection) -> None:
     gateway = site.gateway
     for name in ("late", "too-late"):
         site.plan(name, parameters={"what": Secret(name)})
@@ -212,7 +212,7 @@ def test_what_was_missed_while_nothing_ran_and_what_overlaps(site: Site, direct:
     assert site.now("too-late").last_session_id is None
     site.plan("overlaps", "slow.runbook.sql")
     first = site.begun("overlaps", seconds=1)
-    assert site.reason("overlaps", seconds=1) == f"skipped: session {first.id}, the run before, has not ended"
+    assert site.reason("overlaps", seconds=1) == f"skipped: the previous run, session {first.id}, has not ended"
     gateway.call(gateway.services.sessions.kill(site.sam, first.id))
     gateway.finished(first.id)
     second = site.begun("overlaps", seconds=1)
@@ -221,8 +221,8 @@ def test_what_was_missed_while_nothing_ran_and_what_overlaps(site: Site, direct:
     assert len(site.told("overlaps")) == 1
 
 
-def test_what_was_given_for_its_runs_is_nowhere_in_clear(site: Site) -> None:
-    """A value that goes in a variable, and a field of the issue, which the tracker alone has."""
+def test_parameters_and_issue_fields_of_a_schedule_are_never_stored_in_clear_text(site: Site) -> None:
+    """A parameter is passed in a variable; an issue field reaches only the tracker."""
     gateway, parameter, field = site.gateway, "planted-parameter-5b1f", "planted-field-5b1f"
     fields = {"summary": Secret(field), "customfield_10002": Secret("night")}
     given = {"parameters": {"pin": Secret(parameter)}, "tracker_fields": fields}

@@ -1,4 +1,4 @@
-"""Two gateways, one store, as people start them by mistake: the second is refused and changes nothing."""
+"""Two gateways with one store, started by mistake: the second is rejected and changes nothing."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def refused(gateway: Gateway) -> str:
     return str(failed.value)
 
 
-def test_a_second_gateway_is_refused_and_the_first_keeps_its_sessions(
+def test_second_gateway_of_a_store_is_rejected_and_the_first_keeps_its_sessions(
     store: str, target: PostgresServer, tmp_path: Path
 ) -> None:
     with started("--no-demo", again=True, DATABASE_URL=store) as first, ExitStack() as stack:
@@ -93,7 +93,7 @@ def test_a_second_gateway_is_refused_and_the_first_keeps_its_sessions(
         assert "another gateway uses this store" in refused(first)
 
 
-def test_of_two_gateways_that_start_at_the_same_instant_one_serves(store: str, tmp_path: Path) -> None:
+def test_one_of_two_gateways_that_start_at_the_same_time_serves(store: str, tmp_path: Path) -> None:
     with started("--no-demo", DATABASE_URL=store) as first, ExitStack() as stack:
         other = second(store, first, tmp_path / "g")
         stack.callback(other.remove)

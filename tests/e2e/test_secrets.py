@@ -216,7 +216,7 @@ def make_connections(site: Site) -> None:
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_a_session_has_them_and_its_files_go_with_it(site: Site, name: str) -> None:
+def test_session_gets_its_secrets_and_their_files_are_deleted_with_it(site: Site, name: str) -> None:
     with site.open(name) as session:
         assert session.execute("select current_user").fetchone() == (f"by_{name}",)
         [folder] = [found for found in site.folders if list(found.glob("*/KEY"))]
@@ -237,12 +237,12 @@ def test_a_session_has_them_and_its_files_go_with_it(site: Site, name: str) -> N
         ("no-secret", "_aws:prod/none:password cannot be resolved: AWS Secrets Manager answered ResourceNotFound"),
         ("no-variable", "_envjson:NONE:password cannot be resolved: the agent's environment has no 'NONE'"),
         ("no-object", "_envjson:SHOP_TEXT:password cannot be resolved: it is not a JSON object, so it has no keys"),
-        ("no-path", "_vaultkv2:kv2/none:password cannot be resolved: Vault has nothing there"),
-        ("not-allowed", "no secret that connections may refer to"),
+        ("no-path", "_vaultkv2:kv2/none:password cannot be resolved: Vault has nothing at this path"),
+        ("not-allowed", "connections cannot refer to paths below"),
         ("no-setting", "_azure:db:password cannot be resolved: AZURE_KEYVAULT_URL"),
     ],
 )
-def test_a_reference_that_fails_is_a_clear_error_and_no_session(site: Site, name: str, reason: str) -> None:
+def test_failed_secret_reference_is_a_clear_error_without_a_session(site: Site, name: str, reason: str) -> None:
     with pytest.raises(psycopg.OperationalError) as caught:
         site.open(name)
     assert reason in str(caught.value)
@@ -250,7 +250,7 @@ def test_a_reference_that_fails_is_a_clear_error_and_no_session(site: Site, name
     wait_until(lambda: not [found for folder in site.folders for found in folder.glob("*/KEY")])
 
 
-def test_attack_a_killed_agent_leaves_no_secret_behind(site: Site) -> None:
+def test_attack_killed_agent_leaves_no_secret_file_behind(site: Site) -> None:
     session = site.open("value")
     session.execute("select 1")
     [folder] = [found for found in site.folders if list(found.glob("*/KEY"))]
@@ -263,7 +263,7 @@ def test_attack_a_killed_agent_leaves_no_secret_behind(site: Site) -> None:
     wait_until(lambda: serves(site, "value"), timeout=60)
 
 
-def test_attack_nothing_that_was_planted_is_found_anywhere(site: Site) -> None:
+def test_attack_planted_secrets_are_found_nowhere(site: Site) -> None:
     for name in (*KEPT, "wrong-password", "no-json"):
         site.execute(name)
     open_sessions = [site.open(name) for name in KEPT]
@@ -288,8 +288,8 @@ def test_attack_nothing_that_was_planted_is_found_anywhere(site: Site) -> None:
     assert is_in(f"x{base64.b64encode(b'1' + site.others['file'].encode()).decode()}".encode(), site) == ["file"]
 
 
-def test_an_agent_that_stops_leaves_no_folder(site: Site) -> None:
-    """The last of this file."""
+def test_stopped_agent_leaves_no_secret_folder(site: Site) -> None:
+    """This is the last test of the file, because it stops the gateway."""
     session = site.open("cloud")
     session.execute("select 1")
     [folder] = [found for found in site.folders if list(found.glob("*/KEY"))]

@@ -1,4 +1,4 @@
-"""Session hooks of a git repository, run by a real agent beside the sessions of a whole gateway."""
+"""Session hooks of a git repository, run by a real agent for the sessions of a whole gateway."""
 
 from __future__ import annotations
 
@@ -144,7 +144,9 @@ def left(run: dict[str, Any]) -> set[int]:
     return processes(-1, f"POSTERN_HOOK_ID={run['id']}".encode())
 
 
-def test_what_hooks_are_told_of_a_script_and_what_is_kept_of_them(gateway: Gateway, key: str, books: Books) -> None:
+def test_hooks_of_a_script_receive_its_facts_and_no_secrets_and_are_logged(
+    gateway: Gateway, key: str, books: Books
+) -> None:
     books.push(books.writes(), books.writes() + "sys.exit(told['event_session_close']['exit_code'])")
     with agent(gateway, key, PLANTED="planted-variable"):
         session = execute(gateway, "echo fine; exit 5", code=5)
@@ -164,7 +166,7 @@ def test_what_hooks_are_told_of_a_script_and_what_is_kept_of_them(gateway: Gatew
     assert "told of" not in gateway.log
 
 
-def test_a_database_session_has_hooks_too_and_none_once_they_are_off(gateway: Gateway, key: str, books: Books) -> None:
+def test_database_session_runs_hooks_until_they_are_disabled(gateway: Gateway, key: str, books: Books) -> None:
     books.push(books.writes(), books.writes())
     with running_server() as server, agent(gateway, key):
         connection(gateway, "hooked-db", "hooked", server.port)
@@ -191,7 +193,9 @@ def switch(gateway: Gateway, books: Books, seconds: str) -> None:
 
 
 @pytest.mark.huge
-def test_attack_a_hook_that_hangs_and_forks_holds_up_nobody(gateway: Gateway, key: str, books: Books) -> None:
+def test_attack_hook_that_hangs_and_forks_is_killed_with_its_processes(
+    gateway: Gateway, key: str, books: Books
+) -> None:
     books.push(STUBBORN)
     with agent(gateway, key):
         session = execute(gateway)  # which ends long before its hook
@@ -201,7 +205,7 @@ def test_attack_a_hook_that_hangs_and_forks_holds_up_nobody(gateway: Gateway, ke
         assert ended(gateway, other)[0]["output"] == "mine\n"
         [run] = ended(gateway, session, seconds=within(HOOK_SECONDS + 10) + HOOK_SECONDS)
         assert (run["exit_code"], run["output"]) == (None, "ready\n")
-        assert run["reason"] == "it did not end within 60 seconds, and was ended"
+        assert run["reason"] == "it did not finish within 60 seconds and was terminated"
         assert run["seconds"] >= HOOK_SECONDS
         assert left(run) == set()
 
@@ -209,14 +213,14 @@ def test_attack_a_hook_that_hangs_and_forks_holds_up_nobody(gateway: Gateway, ke
 @pytest.mark.parametrize(
     ("script", "code", "printed"),
     [
-        ("for _ in range(100): print('x' * 1_000_000)", 0, "[it printed more, which is left out]"),
+        ("for _ in range(100): print('x' * 1_000_000)", 0, "[output truncated]"),
         ("import subprocess\nfor _ in range(20): subprocess.Popen(['sleep', '300'])", 0, ""),
         ("echo 'I am a shell script' | wc", 1, "SyntaxError: invalid syntax"),
         ("import no_such_module", 1, "No module named 'no_such_module'"),
     ],
     ids=["100 MB", "children", "no Python", "fails"],
 )
-def test_attack_hooks_that_misbehave(
+def test_attack_hook_with_much_output_or_many_processes_is_bounded(
     gateway: Gateway, key: str, books: Books, script: str, code: int, printed: str
 ) -> None:
     books.push(script)
@@ -227,8 +231,10 @@ def test_attack_hooks_that_misbehave(
         assert left(run) == set()
 
 
-def test_who_runs_none_says_why(gateway: Gateway, key: str, books: Books, tmp_path: Path) -> None:
-    """An agent whose policy forbids it, one without Python, the gateway's own, and one that declares its connection."""
+def test_agent_that_cannot_run_hooks_reports_the_reason(
+    gateway: Gateway, key: str, books: Books, tmp_path: Path
+) -> None:
+    """The policy forbids it, Python is missing, the agent is built in, or it declares its connection."""
     books.push(books.writes())
     with agent(gateway, key, "hooks = false"):
         refused = ended(gateway, execute(gateway))
@@ -244,7 +250,9 @@ def test_who_runs_none_says_why(gateway: Gateway, key: str, books: Books, tmp_pa
         with connected(gateway, "own-db") as client:
             client.execute("select 1")
         own = ended(gateway, newest(gateway))
-    assert "the built-in agent runs none: it could read the gateway's keys" in own[0]["reason"]
+    assert (
+        "the built-in agent runs no commands or hooks, because they could read the gateway's keys" in own[0]["reason"]
+    )
     declared = ("--name", "declared-shell", "--", "bash")
     inner = AgentProcess(
         enrolled(gateway, "inner", mode="embedded"), gateway.folder, declares=declared, environment={"PATH": PATH}
@@ -259,7 +267,9 @@ def test_who_runs_none_says_why(gateway: Gateway, key: str, books: Books, tmp_pa
     assert books.told() == []
 
 
-def test_an_agent_that_is_lost_and_a_gateway_that_stops_meanwhile(gateway: Gateway, key: str, books: Books) -> None:
+def test_hook_interrupted_by_a_lost_agent_or_a_stopped_gateway_reports_the_reason(
+    gateway: Gateway, key: str, books: Books
+) -> None:
     books.push("import time; time.sleep(300)")
     with agent(gateway, key) as served:
         session = execute(gateway)
@@ -274,7 +284,7 @@ def test_an_agent_that_is_lost_and_a_gateway_that_stops_meanwhile(gateway: Gatew
         wait_until(lambda: not hook_processes(served), PATIENT)
     gateway.start()
     [run] = ended(gateway, session)
-    assert (run["exit_code"], run["reason"]) == (None, "the gateway stopped before it had run to its end")
+    assert (run["exit_code"], run["reason"]) == (None, "the gateway stopped before the hook finished")
 
 
 def hook_processes(served: AgentProcess) -> list[int]:

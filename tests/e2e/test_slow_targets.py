@@ -1,4 +1,4 @@
-"""Targets that take their time behind an agent, and who must not notice: the other sessions through the same agent."""
+"""Slow and silent targets behind an agent, and the other sessions through it, which must not be affected."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def site(target: PostgresServer) -> Iterator[Site]:
 
 
 @pytest.mark.slow
-def test_targets_that_take_ten_seconds_and_for_ever_while_others_work(site: Site) -> None:
+def test_slow_and_silent_targets_do_not_delay_other_sessions_of_their_agent(site: Site) -> None:
     urls = {name: url_of(site.gateway, name) for name in ("far", "slow", "silent")}
     stop = threading.Event()
 

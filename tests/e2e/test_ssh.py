@@ -63,7 +63,7 @@ def reason(session: Session) -> object:
     return session.metadata["end_reason"]
 
 
-def test_a_command_runs_and_its_exit_code_comes_back(gateway: Gateway, clients: Clients, issued: Issued) -> None:
+def test_command_runs_and_returns_its_output_and_exit_code(gateway: Gateway, clients: Clients, issued: Issued) -> None:
     done = clients.run(issued, "echo out; echo err >&2; cat; exit 7", stdin=b"in\n")
     assert (done.returncode, done.stdout, done.stderr) == (7, b"out\nin\n", b"err\n")
     session = gateway.newest_finished("web-1")
@@ -73,12 +73,12 @@ def test_a_command_runs_and_its_exit_code_comes_back(gateway: Gateway, clients: 
     assert "out\n" in gateway.text(session.id)
 
 
-def test_what_a_signal_ended_says_so(gateway: Gateway, clients: Clients, issued: Issued) -> None:
+def test_command_ended_by_a_signal_is_recorded_with_it(gateway: Gateway, clients: Clients, issued: Issued) -> None:
     assert clients.run(issued, "kill -TERM $$").returncode == 255  # as ssh does with any exit signal
     assert gateway.newest_finished("web-1").exit_code == 128 + signal.SIGTERM
 
 
-def test_a_wrong_password_and_an_unknown_name_look_the_same(clients: Clients, issued: Issued) -> None:
+def test_wrong_password_and_unknown_user_name_get_the_same_error(clients: Clients, issued: Issued) -> None:
     wrong = replace(issued, password=Secret("wrong"))
     unknown = replace(issued, credential=replace(issued.credential, username="nobody-web_1-zzzzzz"))
     told = [clients.run(one, "true") for one in (wrong, unknown)]
@@ -86,7 +86,7 @@ def test_a_wrong_password_and_an_unknown_name_look_the_same(clients: Clients, is
     assert told[0].stderr.replace(issued.credential.username.encode(), b"nobody-web_1-zzzzzz") == told[1].stderr
 
 
-def test_a_shell_at_a_terminal_is_recorded_with_its_sizes(gateway: Gateway, clients: Clients, issued: Issued) -> None:
+def test_terminal_session_is_recorded(gateway: Gateway, clients: Clients, issued: Issued) -> None:
     client = clients.start(issued, "-tt")
     types(client, b"stty size; echo $TERM; tty\n")
     seen = shows(client, b"/dev/pts/")
@@ -99,26 +99,26 @@ def test_a_shell_at_a_terminal_is_recorded_with_its_sizes(gateway: Gateway, clie
     assert "/dev/pts/" in gateway.text(session.id)
 
 
-def test_input_and_output_pass_byte_for_byte(clients: Clients, issued: Issued) -> None:
+def test_input_and_output_pass_unchanged(clients: Clients, issued: Issued) -> None:
     data = bytes(range(256)) * 8_192 + b"no end of line"
     done = clients.run(issued, "cat", stdin=data)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == data
 
 
-def test_the_end_of_input_ends_no_output(clients: Clients, issued: Issued) -> None:
+def test_output_continues_after_the_end_of_input(clients: Clients, issued: Issued) -> None:
     done = clients.run(issued, "cat >/dev/null; sleep 0.2; echo later", stdin=b"x" * 100_000)
     assert done.stdout == b"later\n"
 
 
-def test_only_the_language_is_passed_of_an_environment(clients: Clients, issued: Issued) -> None:
+def test_only_locale_variables_of_the_environment_are_passed_on(clients: Clients, issued: Issued) -> None:
     clients.environment |= {"LC_SHOWN": "yes", "HIDDEN": "no"}
     done = clients.run(issued, "env", SendEnv="LC_SHOWN HIDDEN")
     assert b"HIDDEN" not in done.stdout  # and what the server takes of the other is its own affair
     assert done.returncode == 0
 
 
-def test_an_output_is_masked_across_reads(gateway: Gateway, clients: Clients) -> None:
+def test_value_split_over_two_reads_is_masked(gateway: Gateway, clients: Clients) -> None:
     issued = gateway.credential("masked")
     done = clients.run(issued, "printf 'to ann@exam'; sleep 0.3; printf 'ple.com\\n'")
     assert b"ann@" not in done.stdout
@@ -126,7 +126,7 @@ def test_an_output_is_masked_across_reads(gateway: Gateway, clients: Clients) ->
     assert "ann@example" not in gateway.text(gateway.newest_finished("masked").id)
 
 
-def test_a_command_is_judged_before_it_runs(gateway: Gateway, clients: Clients, tmp_path: Path) -> None:
+def test_denied_command_never_runs(gateway: Gateway, clients: Clients, tmp_path: Path) -> None:
     issued = gateway.credential("guarded")
     done = clients.run(issued, f"touch {tmp_path}/ran; rm -rf {tmp_path}/ran")
     assert done.returncode == 1
@@ -135,7 +135,7 @@ def test_a_command_is_judged_before_it_runs(gateway: Gateway, clients: Clients, 
     assert clients.run(issued, "echo fine").stdout == b"fine\n"
 
 
-def test_a_typed_line_is_judged(gateway: Gateway, clients: Clients, tmp_path: Path) -> None:
+def test_denied_typed_line_is_not_run(gateway: Gateway, clients: Clients, tmp_path: Path) -> None:
     (tmp_path / "kept").touch()
     client = clients.start(gateway.credential("guarded"), "-tt")
     types(client, b"echo re''ady\r")
@@ -149,7 +149,7 @@ def test_a_typed_line_is_judged(gateway: Gateway, clients: Clients, tmp_path: Pa
     assert (tmp_path / "kept").exists()
 
 
-def test_attack_a_refused_line_is_not_run_by_the_next_enter(gateway: Gateway, clients: Clients, tmp_path: Path) -> None:
+def test_attack_denied_line_is_not_run_by_the_next_enter(gateway: Gateway, clients: Clients, tmp_path: Path) -> None:
     client = clients.start(gateway.credential("guarded"), "-tt")
     types(client, f"cd {tmp_path}; PS1='ne''xt '\r".encode())
     shows(client, b"next ")
@@ -167,10 +167,10 @@ def test_attack_a_refused_line_is_not_run_by_the_next_enter(gateway: Gateway, cl
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.05, 0.2])
-def test_attack_what_a_shell_keeps_of_a_refused_line_is_not_run_later(
+def test_attack_part_of_a_denied_line_kept_by_the_shell_is_not_run_later(
     gateway: Gateway, clients: Clients, tmp_path: Path, pause: float
 ) -> None:
-    """A busy shell has read a part of the line when Ctrl-C comes, and bash shows that part at its next prompt."""
+    """A busy shell has read a part of the line before Ctrl-C, and bash shows that part at its next prompt."""
     client = clients.start(gateway.credential("guarded"), "-tt")
     types(client, f"cd {tmp_path}; PS1='ne''xt '\r".encode())
     shows(client, b"next ")
@@ -185,7 +185,7 @@ def test_attack_what_a_shell_keeps_of_a_refused_line_is_not_run_later(
     assert len(list(tmp_path.iterdir())) == 10
 
 
-def test_a_killed_session_ends_at_once_and_says_why(gateway: Gateway, clients: Clients, issued: Issued) -> None:
+def test_killed_session_ends_at_once_with_the_reason(gateway: Gateway, clients: Clients, issued: Issued) -> None:
     client = clients.start(issued, "echo be''gun; sleep 600")
     shows(client, b"begun")
     session = gateway.newest("web-1")
@@ -196,7 +196,7 @@ def test_a_killed_session_ends_at_once_and_says_why(gateway: Gateway, clients: C
     assert reason(gateway.finished(session.id)) == "killed"
 
 
-def test_a_revoked_credential_ends_its_sessions_and_lets_nobody_in(gateway: Gateway, clients: Clients) -> None:
+def test_revoked_credential_ends_its_sessions_and_is_rejected_at_login(gateway: Gateway, clients: Clients) -> None:
     issued = gateway.credential("web-1")
     client = clients.start(issued, "echo be''gun; sleep 600")
     shows(client, b"begun")
@@ -207,9 +207,7 @@ def test_a_revoked_credential_ends_its_sessions_and_lets_nobody_in(gateway: Gate
     assert b"revoked" in done.stderr
 
 
-def test_channels_of_one_connection_are_sessions_of_their_own(
-    gateway: Gateway, clients: Clients, issued: Issued
-) -> None:
+def test_each_channel_of_a_connection_is_a_session(gateway: Gateway, clients: Clients, issued: Issued) -> None:
     path = clients.folder / "master"
     master = clients.start(issued, "echo be''gun; sleep 600", ControlMaster="yes", ControlPath=path)
     shows(master, b"begun")
@@ -224,14 +222,14 @@ def test_channels_of_one_connection_are_sessions_of_their_own(
     master.wait(60)
 
 
-def test_fifty_at_once(gateway: Gateway, clients: Clients, issued: Issued) -> None:
+def test_fifty_concurrent_sessions_get_their_own_output(gateway: Gateway, clients: Clients, issued: Issued) -> None:
     with ThreadPoolExecutor(50) as pool:
         done = list(pool.map(lambda number: clients.run(issued, f"echo {number}; cat", stdin=b"x" * 10_000), range(50)))
     assert [one.stdout for one in done] == [f"{number}\n".encode() + b"x" * 10_000 for number in range(50)]
     gateway.all_closed(connection="web-1")
 
 
-def test_a_session_that_nobody_reads_delays_no_other(clients: Clients, issued: Issued) -> None:
+def test_stalled_session_does_not_delay_other_sessions(clients: Clients, issued: Issued) -> None:
     path = clients.folder / "stalled"
     stalled = clients.start(issued, "echo be''gun; cat /dev/zero", ControlMaster="yes", ControlPath=path)
     shows(stalled, b"begun")
@@ -242,7 +240,7 @@ def test_a_session_that_nobody_reads_delays_no_other(clients: Clients, issued: I
 
 
 @pytest.mark.parametrize("legacy", [False, True], ids=["sftp", "scp"])
-def test_files_are_copied_byte_for_byte(
+def test_files_are_copied_unchanged(
     gateway: Gateway, clients: Clients, issued: Issued, tmp_path: Path, legacy: bool
 ) -> None:
     data = os.urandom(5_000_000)
@@ -257,7 +255,7 @@ def test_files_are_copied_byte_for_byte(
     assert gateway.operations(session.id)[0].startswith("scp " if legacy else "sftp")
 
 
-def test_sftp_and_rsync(clients: Clients, issued: Issued, tmp_path: Path) -> None:
+def test_sftp_and_rsync_copy_files_unchanged(clients: Clients, issued: Issued, tmp_path: Path) -> None:
     data = os.urandom(2_000_000)
     (tmp_path / "up").write_bytes(data)
     done = clients.run(issued, "localhost", host="", program="sftp", stdin=f"put {tmp_path}/up {tmp_path}/a\n".encode())
@@ -269,7 +267,7 @@ def test_sftp_and_rsync(clients: Clients, issued: Issued, tmp_path: Path) -> Non
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == data
 
 
-def test_files_are_refused_where_something_must_be_hidden(gateway: Gateway, clients: Clients, tmp_path: Path) -> None:
+def test_file_transfer_is_denied_on_a_masked_connection(gateway: Gateway, clients: Clients, tmp_path: Path) -> None:
     issued = gateway.credential("masked")
     (tmp_path / "secret").write_text("ann@example.com\n")
     done = clients.run(issued, "-s", f"localhost:{tmp_path}/secret", f"{tmp_path}/got", host="", program="scp")
@@ -278,7 +276,7 @@ def test_files_are_refused_where_something_must_be_hidden(gateway: Gateway, clie
     assert not (tmp_path / "got").exists()
 
 
-def test_a_file_or_a_port_that_a_rule_asks_about_waits(
+def test_file_transfer_or_forwarding_that_needs_a_review_waits_for_it(
     gateway: Gateway, clients: Clients, target: Sshd, tmp_path: Path
 ) -> None:
     name, word = "asked-about", "four_eyes"
@@ -303,7 +301,7 @@ def test_a_file_or_a_port_that_a_rule_asks_about_waits(
 
 
 @pytest.mark.parametrize("program", ["scp -tf", "scp -{t,f}", "rsync --server {--sender,-v} ."])
-def test_a_program_that_says_it_receives_and_sends_is_masked(
+def test_program_disguised_as_a_file_transfer_is_masked(
     clients: Clients, gateway: Gateway, tmp_path: Path, program: str
 ) -> None:
     issued = gateway.credential("masked")
@@ -312,7 +310,7 @@ def test_a_program_that_says_it_receives_and_sends_is_masked(
     assert b"ann@example.com" not in done.stdout + done.stderr
 
 
-def test_files_and_ports_have_switches_of_their_own(
+def test_file_transfer_and_forwarding_have_their_own_switches(
     gateway: Gateway, clients: Clients, target: Sshd, tmp_path: Path
 ) -> None:
     server(gateway, "narrow", target, access_file_transfer=Toggle.DISABLED)
@@ -338,7 +336,7 @@ def test_files_and_ports_have_switches_of_their_own(
     assert gateway.operations(session.id) == [f"forward to 127.0.0.1:{target.port}"]
 
 
-def test_nothing_listens_at_the_target_and_no_agent_goes_there(
+def test_remote_forwarding_and_agent_forwarding_are_off_by_default(
     clients: Clients, issued: Issued, tmp_path: Path
 ) -> None:
     done = clients.run(issued, "-R", "0:localhost:1", "true", ExitOnForwardFailure="yes", LogLevel="INFO")
@@ -349,7 +347,7 @@ def test_nothing_listens_at_the_target_and_no_agent_goes_there(
     assert done.stdout == b"\n"
 
 
-def test_a_command_of_a_custom_connection_is_reached_too(gateway: Gateway, clients: Clients) -> None:
+def test_command_connection_is_reached_over_ssh(gateway: Gateway, clients: Clients) -> None:
     key, user = clients.key(gateway.admin), f"{gateway.admin.email}#shell"
     client = clients.start(key, "-tt", user=user)
     types(client, b"tty; echo $((40+2))\r")
@@ -361,7 +359,7 @@ def test_a_command_of_a_custom_connection_is_reached_too(gateway: Gateway, clien
     assert b"neither files" in clients.run(key, "localhost", user=user, host="", program="sftp").stderr
 
 
-def test_a_target_that_shows_another_key_is_refused(gateway: Gateway, clients: Clients, tmp_path: Path) -> None:
+def test_target_with_a_changed_host_key_is_rejected(gateway: Gateway, clients: Clients, tmp_path: Path) -> None:
     with sshd(tmp_path) as first:
         server(gateway, "moved", first)
         issued = gateway.credential("moved")
@@ -370,29 +368,31 @@ def test_a_target_that_shows_another_key_is_refused(gateway: Gateway, clients: C
     with sshd(tmp_path / "again", {"Port": first.port, "AuthorizedKeysFile": tmp_path / "authorized"}):
         done = clients.run(issued, "echo second")
         assert (done.returncode, done.stdout) == (255, b"")
-        assert b"was pinned when it was met first" in done.stderr
+        assert b"was pinned at the first connection" in done.stderr
         assert b"postern connections host-keys moved --forget" in done.stderr
 
 
-def test_a_connection_is_tested_by_logging_in(gateway: Gateway, target: Sshd) -> None:
+def test_connection_test_logs_in_to_the_target(gateway: Gateway, target: Sshd) -> None:
     def tested(name: str) -> object:
         asked = gateway.services.target_tasks.ask(gateway.admin, name, TargetTaskKind.TEST, {}, source="127.0.0.1")
         return gateway.call(asked).result
 
     assert tested("web-1") == {"success": True}
     server(gateway, "no-login", replace(target, user="nobody"))
-    with pytest.raises(Malformed, match=r"did not accept the login .* \(28000\)\. An administrator must check"):
+    with pytest.raises(Malformed, match=r"rejected the login .* \(28000\)\. An administrator must check"):
         tested("no-login")
 
 
-def test_who_is_not_let_in_by_the_target_hears_what_to_do(gateway: Gateway, clients: Clients, target: Sshd) -> None:
+def test_login_rejected_by_the_target_tells_the_user_what_to_do(
+    gateway: Gateway, clients: Clients, target: Sshd
+) -> None:
     server(gateway, "not-let-in", replace(target, user="nobody"))
     done = clients.run(gateway.credential("not-let-in"), "true")
     assert done.returncode == 255
     assert b"the target did not accept the gateway's own login. An administrator must check" in done.stderr
 
 
-def test_a_person_comes_by_their_key_and_names_the_target(gateway: Gateway, clients: Clients) -> None:
+def test_user_logs_in_by_key_and_names_the_connection(gateway: Gateway, clients: Clients) -> None:
     key = clients.key(gateway.admin)
     done = clients.run(key, "echo by key", user=f"{gateway.admin.email}#web-1")
     assert (done.stdout, done.stderr) == (b"by key\n", b"")
@@ -407,7 +407,7 @@ def test_a_person_comes_by_their_key_and_names_the_target(gateway: Gateway, clie
     assert b"Permission denied" in clients.run(key, "true", user="somebody-else#web-1").stderr
 
 
-def test_a_key_that_is_removed_ends_what_runs_by_it(gateway: Gateway, clients: Clients) -> None:
+def test_removed_key_ends_the_sessions_it_opened(gateway: Gateway, clients: Clients) -> None:
     key = clients.key(gateway.admin)
     user = f"{gateway.admin.email}#web-1"
     client = clients.start(key, "echo be''gun; sleep 600", user=user)
@@ -419,7 +419,7 @@ def test_a_key_that_is_removed_ends_what_runs_by_it(gateway: Gateway, clients: C
     assert clients.run(key, "true", user=user).returncode == 255
 
 
-def test_plain_ssh_comes_through_by_proxy_jump(gateway: Gateway, clients: Clients) -> None:
+def test_proxy_jump_reaches_the_target(gateway: Gateway, clients: Clients) -> None:
     key = clients.key(gateway.admin)
     jump = " ".join([*clients.words(key, gateway.admin.email), "-W", "%h:%p", "localhost"])
     alias = "web-1.postern"
@@ -431,7 +431,7 @@ def test_plain_ssh_comes_through_by_proxy_jump(gateway: Gateway, clients: Client
     assert session.user == gateway.admin.email
 
 
-def test_the_listener_is_switched_off_and_on(gateway: Gateway, clients: Clients, issued: Issued) -> None:
+def test_ssh_listener_is_disabled_and_enabled(gateway: Gateway, clients: Clients, issued: Issued) -> None:
     configs = gateway.services.server_configs
     gateway.call(configs.put(gateway.admin, ServerFields({"ssh": ListenerFields(False)})))
     wait_until(lambda: b"refused" in clients.run(issued, "true").stderr)
@@ -439,13 +439,15 @@ def test_the_listener_is_switched_off_and_on(gateway: Gateway, clients: Clients,
     wait_until(lambda: clients.run(issued, "true").returncode == 0)
 
 
-def test_who_needs_a_review_waits_and_hears_where(gateway: Gateway, clients: Clients, target: Sshd) -> None:
+def test_waiting_client_sees_where_its_review_is_and_then_runs(
+    gateway: Gateway, clients: Clients, target: Sshd
+) -> None:
     dba = person(gateway, "dba@example.com", "dba")
     server(gateway, "reviewed", target, reviewers=("dba",))
     issued = gateway.credential("reviewed")
     client = clients.start(issued, "echo ra''n; sleep 0.2; echo on")
     told = shows(client, b"postern reviews approve")
-    assert b"1 person of the group 'dba' must agree" in told
+    assert b"1 member of the group 'dba' must approve" in told
     review = waiting(gateway, gateway.admin)
     decide(gateway, dba, review, Choice.APPROVED)
     assert client.wait(60) == 0

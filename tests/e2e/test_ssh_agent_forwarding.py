@@ -1,4 +1,4 @@
-"""The agent of OpenSSH's client, lent to what runs at OpenSSH's own server (`ssh -A`), through a whole worker."""
+"""Agent forwarding (`ssh -A`) of OpenSSH's client to programs at OpenSSH's own server, through a whole worker."""
 
 from __future__ import annotations
 
@@ -82,15 +82,17 @@ def master(clients: Clients, issued: Issued, lent: Path) -> Iterator[Path]:
         running.wait(60)
 
 
-def test_no_agent_is_lent_where_nobody_has_switched_it_on(gateway: Gateway, clients: Clients, lent: Path) -> None:
+def test_agent_is_not_forwarded_unless_enabled(gateway: Gateway, clients: Clients, lent: Path) -> None:
     done = clients.run(gateway.credential("web-1"), f"({SHOW}) 2>&1", **lending(lent))
     assert done.stdout == NO_AGENT
     gateway.all_closed(connection="web-1")
     assert [one.metadata["channel"] for one in gateway.sessions(connection="web-1")] == ["exec"]
 
 
-def test_an_agent_that_is_lent_is_judged(gateway: Gateway, clients: Clients, target: Sshd, lent: Path) -> None:
-    """Where rules look at what is shown there is none: what is said to it cannot be read."""
+def test_agent_forwarding_is_denied_by_a_guardrail_and_on_masked_connections(
+    gateway: Gateway, clients: Clients, target: Sshd, lent: Path
+) -> None:
+    """Rules on output cannot read what is sent to an agent."""
     guarded = server(gateway, "guarded", target, access_forward_agent=Toggle.ENABLED)
     gateway.guardrail("no-agent", guarded, deny="^lend the client's ssh-agent$")
     masks: dict[str, Any] = {"redact_enabled": True, "redact_types": ("EMAIL_ADDRESS",)}
@@ -100,7 +102,7 @@ def test_an_agent_that_is_lent_is_judged(gateway: Gateway, clients: Clients, tar
         assert done.stdout == NO_AGENT, name
 
 
-def test_a_lent_agent_shows_its_keys_and_logs_in_from_the_target(
+def test_forwarded_agent_lists_its_keys_and_logs_in_from_the_target(
     gateway: Gateway,
     clients: Clients,
     wide: tuple[str, Issued],
@@ -124,10 +126,10 @@ def test_a_lent_agent_shows_its_keys_and_logs_in_from_the_target(
     assert judged["accept"] == [["ask the client's ssh-agent"]] * 2
 
 
-def test_only_what_asked_for_the_agent_has_it(
+def test_only_programs_that_requested_the_agent_can_use_it(
     gateway: Gateway, clients: Clients, wide: tuple[str, Issued], lent: Path, fingerprint: bytes
 ) -> None:
-    """The server takes one session of a connection, so those that have it are spread over several."""
+    """The server accepts one session per connection, so these programs are spread over several."""
     name, issued = wide
     with master(clients, issued, lent) as path:
         first = clients.start(issued, "echo on; read line; ssh-add -l", ControlPath=path, **lending(lent))
@@ -140,7 +142,7 @@ def test_only_what_asked_for_the_agent_has_it(
         assert len([one for one in gateway.sessions(connection=name) if one.metadata["channel"] == "listen"]) == 1
 
 
-def test_an_agent_is_lent_through_the_gateway_as_a_jump_host(
+def test_agent_is_forwarded_through_the_gateway_as_a_jump_host(
     gateway: Gateway, clients: Clients, wide: tuple[str, Issued], lent: Path, fingerprint: bytes
 ) -> None:
     key, host = clients.key(gateway.admin), wide[0]
@@ -151,7 +153,7 @@ def test_an_agent_is_lent_through_the_gateway_as_a_jump_host(
 
 
 @pytest.mark.parametrize("how", ["killed", "switched off", "revoked"])
-def test_what_was_lent_ends_with_what_it_came_by(
+def test_forwarded_agent_ends_with_its_session_switch_or_credential(
     gateway: Gateway, clients: Clients, wide: tuple[str, Issued], lent: Path, how: str
 ) -> None:
     name, issued = wide

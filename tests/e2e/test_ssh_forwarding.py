@@ -1,5 +1,4 @@
-"""What goes on for long in one connection of OpenSSH's client, through a whole worker to OpenSSH's own server: keys
-that are exchanged anew, and ports of the target that are forwarded to the client."""
+"""Rekeying and remote port forwarding of OpenSSH's client, through a whole worker to OpenSSH's own server."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ def issued(gateway: Gateway) -> Issued:
     return gateway.credential("web-1")
 
 
-def test_keys_are_exchanged_anew_at_both_ends_while_data_flows(clients: Clients, issued: Issued) -> None:
+def test_rekeying_during_a_transfer_leaves_the_data_unchanged(clients: Clients, issued: Issued) -> None:
     data = os.urandom(20_000_000)
     done = clients.run(issued, "cat", stdin=data, RekeyLimit="1M")
     assert (done.returncode, done.stderr) == (0, b"")
@@ -118,7 +117,9 @@ def wide(gateway: Gateway, target: Sshd) -> Iterator[tuple[str, Issued]]:
     gateway.all_closed(connection=name)
 
 
-def test_a_port_of_the_target_reaches_the_client(gateway: Gateway, clients: Clients, wide: tuple[str, Issued]) -> None:
+def test_forwarded_port_of_the_target_reaches_the_client(
+    gateway: Gateway, clients: Clients, wide: tuple[str, Issued]
+) -> None:
     name, issued = wide
     data = b"".join(os.urandom(60).hex().encode() + b"\n" for _ in range(10_000))
     with greeter() as to, forwarding(clients, issued, to) as (_, port):
@@ -139,7 +140,7 @@ def test_a_port_of_the_target_reaches_the_client(gateway: Gateway, clients: Clie
         assert re.fullmatch(rf"forward from 127\.0\.0\.1:\d+, which came to 127\.0\.0\.1:{port}", judged)
 
 
-def test_who_may_not_listen_hears_it_and_the_target_does_not(clients: Clients, issued: Issued) -> None:
+def test_remote_forwarding_without_permission_opens_no_port_at_the_target(clients: Clients, issued: Issued) -> None:
     port = free_port()
     done = clients.run(issued, "-R", f"{port}:127.0.0.1:1", "echo on", ExitOnForwardFailure="yes", LogLevel="INFO")
     assert done.returncode == 255
@@ -148,7 +149,7 @@ def test_who_may_not_listen_hears_it_and_the_target_does_not(clients: Clients, i
     assert clients.run(issued, "-R", f"{port}:127.0.0.1:1", "echo on").stdout == b"on\n"
 
 
-def test_a_port_that_is_in_use_at_the_target_is_refused(clients: Clients, wide: tuple[str, Issued]) -> None:
+def test_remote_forwarding_of_a_port_in_use_fails(clients: Clients, wide: tuple[str, Issued]) -> None:
     with greeter() as taken:
         words = f"127.0.0.1:{taken}:127.0.0.1:1"
         done = clients.run(wide[1], "-R", words, "true", ExitOnForwardFailure="yes", LogLevel="INFO")
@@ -156,14 +157,14 @@ def test_a_port_that_is_in_use_at_the_target_is_refused(clients: Clients, wide: 
     assert b"remote port forwarding failed" in done.stderr
 
 
-def test_who_is_not_taken_by_the_client_is_hung_up_on(clients: Clients, wide: tuple[str, Issued]) -> None:
+def test_connection_that_the_client_does_not_accept_is_closed(clients: Clients, wide: tuple[str, Issued]) -> None:
     nobody = free_port()
     with forwarding(clients, wide[1], nobody) as (_, port):
         assert asked(port) == b""
         assert asked(port) == b""
 
 
-def test_a_port_is_cancelled_and_who_was_taken_stays(clients: Clients, wide: tuple[str, Issued]) -> None:
+def test_cancelled_forwarding_keeps_accepted_connections(clients: Clients, wide: tuple[str, Issued]) -> None:
     path, port = clients.folder / f"master-{uuid4().hex[:8]}", free_port()
     with greeter() as to:
         words = f"127.0.0.1:{port}:127.0.0.1:{to}"
@@ -185,8 +186,8 @@ def test_a_port_is_cancelled_and_who_was_taken_stays(clients: Clients, wide: tup
             master.wait(60)
 
 
-@pytest.mark.parametrize("how", ["killed", "switched off", "revoked", "client gone"])
-def test_a_listener_ends_with_what_it_came_by(
+@pytest.mark.parametrize("how", ["killed", "switched off", "revoked", "client killed"])
+def test_listener_ends_with_its_session_switch_credential_or_client(
     gateway: Gateway, clients: Clients, wide: tuple[str, Issued], how: str
 ) -> None:
     name, issued = wide
@@ -206,8 +207,8 @@ def test_a_listener_ends_with_what_it_came_by(
         gateway.finished(listener.id)
 
 
-def test_a_server_that_takes_few_sessions_of_a_connection_is_asked_by_another(clients: Clients, issued: Issued) -> None:
-    """`MaxSessions` is 2, and eight run at once over one connection of the client."""
+def test_further_connections_are_opened_if_a_server_accepts_few_sessions_each(clients: Clients, issued: Issued) -> None:
+    """`MaxSessions` is 2, and eight run at the same time over one connection of the client."""
     path = clients.folder / f"many-{uuid4().hex[:8]}"
     master = clients.start(issued, "-N", ControlMaster="yes", ControlPath=path)
     wait_until(path.exists)
@@ -222,7 +223,7 @@ def test_a_server_that_takes_few_sessions_of_a_connection_is_asked_by_another(cl
         master.wait(60)
 
 
-def test_what_is_listened_at_is_judged(gateway: Gateway, clients: Clients, target: Sshd) -> None:
+def test_guardrail_denies_listening_at_a_port_of_the_target(gateway: Gateway, clients: Clients, target: Sshd) -> None:
     guarded = server(gateway, "guarded", target, access_forward_remote=Toggle.ENABLED)
     gateway.guardrail("no-web", guarded, deny=r"^listen at .*:8080$")
     server(
@@ -242,7 +243,7 @@ def test_what_is_listened_at_is_judged(gateway: Gateway, clients: Clients, targe
         gateway.newest_finished(name)
 
 
-def test_what_is_forwarded_to_is_judged(gateway: Gateway, clients: Clients, target: Sshd) -> None:
+def test_guardrail_denies_forwarding_to_a_port(gateway: Gateway, clients: Clients, target: Sshd) -> None:
     guarded = server(gateway, "no-port", target, access_forward_local=Toggle.ENABLED)
     gateway.guardrail("no-port", guarded, deny=rf"^forward to 127\.0\.0\.1:{target.port}$")
     issued = gateway.credential("no-port")
@@ -252,7 +253,7 @@ def test_what_is_forwarded_to_is_judged(gateway: Gateway, clients: Clients, targ
     assert gateway.newest_finished("no-port").metrics["refused"] == 0
 
 
-def test_a_port_of_the_target_is_reached_behind_a_jump(
+def test_forwarded_port_of_the_target_works_with_proxy_jump(
     gateway: Gateway, clients: Clients, wide: tuple[str, Issued]
 ) -> None:
     name, _ = wide

@@ -1,4 +1,4 @@
-"""Many SSH clients, much data, clients that do not keep up, and clients that are gone without a word."""
+"""Many SSH clients, much data, clients that do not read fast enough, and clients lost without a message."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def copy_both_ways(
 
 @pytest.mark.parametrize("way", ["sftp", "scp"])
 @pytest.mark.parametrize("megabytes", [64, pytest.param(5120, marks=pytest.mark.huge)])
-def test_a_large_file_is_the_same_at_both_ends(
+def test_large_file_is_copied_unchanged(
     gateway: Gateway, clients: Clients, issued: Issued, tmp_path: Path, megabytes: int, way: str
 ) -> None:
     options = ("-O",) if way == "scp" else ("-s",)
@@ -132,7 +132,9 @@ async def two_hundred(gateway: Gateway, owners: list[Issued]) -> None:
 
 
 @pytest.mark.slow
-def test_two_hundred_sessions_at_once(gateway: Gateway, clients: Clients, issued: Issued) -> None:
+def test_two_hundred_concurrent_sessions_leave_no_open_files(
+    gateway: Gateway, clients: Clients, issued: Issued
+) -> None:
     second = gateway.credential("web-1", principal=person(gateway, "second@example.com", "admin"))
     before = len(gateway.sessions(connection="web-1"))
     held = Holding.of(gateway.worker.pid)
@@ -152,11 +154,10 @@ def test_two_hundred_sessions_at_once(gateway: Gateway, clients: Clients, issued
 
 
 @pytest.mark.parametrize("way", ["shows", "reads"])
-def test_sessions_that_stall_delay_no_other(
+def test_stalled_sessions_do_not_delay_other_sessions(
     gateway: Gateway, clients: Clients, issued: Issued, way: str, tmp_path: Path
 ) -> None:
-    """A client that reads nothing, and a program that reads nothing: beside them, on the same connection as on others,
-    twenty come to their end."""
+    """A client or a program reads nothing; twenty sessions on the same and on other connections complete."""
     path = clients.folder / f"stalled-{way}"
     (tmp_path / "zeros").write_bytes(bytes(64 * MIB))
     pid = gateway.worker.pid
@@ -195,8 +196,8 @@ def _feed(client: Any, file: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["client", "program"])
-def test_who_reads_slowly_fills_no_memory(gateway: Gateway, clients: Clients, issued: Issued, way: str) -> None:
-    """Slower than the other end sends, but never so slow that nothing goes on."""
+def test_slow_reader_uses_little_memory(gateway: Gateway, clients: Clients, issued: Issued, way: str) -> None:
+    """It reads more slowly than the other side sends, but never stops."""
     pid = gateway.worker.pid
     command = "cat /dev/zero" if way == "client" else "while head -c 65536 | wc -c; do sleep 0.01; done"
     client = clients.start(issued, f"echo be''gun; {command}")
@@ -226,8 +227,8 @@ def _feed_on(client: Any) -> None:
             client.stdin.write(bytes(MIB))
 
 
-def test_a_port_that_nobody_reads_from_delays_no_other(clients: Clients, issued: Issued) -> None:
-    """Of one connection: a forwarded stream that stands still, and others through the same port."""
+def test_stalled_forwarded_stream_does_not_delay_other_streams(clients: Clients, issued: Issued) -> None:
+    """All of them use the same port of one connection."""
     port = free_port()
     with echoing() as there, ThreadPoolExecutor(4) as pool:
         client = clients.start(issued, "echo rea''dy; cat", LocalForward=f"127.0.0.1:{port} 127.0.0.1:{there}")
@@ -254,7 +255,7 @@ def test_a_port_that_nobody_reads_from_delays_no_other(clients: Clients, issued:
     ],
     ids=["at-a-terminal", "reads", "writes"],
 )
-def test_a_client_that_is_killed_takes_its_program_along(
+def test_killed_client_ends_its_program(
     gateway: Gateway, clients: Clients, issued: Issued, tmp_path: Path, program: str, options: tuple[str, ...]
 ) -> None:
     client = clients.start(issued, *options, f"echo $$ > {tmp_path}/pid; echo be''gun; {program}")

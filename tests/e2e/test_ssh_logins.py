@@ -1,4 +1,4 @@
-"""OpenSSH's own client, let in by a certificate or by somebody at a browser."""
+"""OpenSSH's own client, logged in by a certificate or by a user at a browser."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def signed(authority: Authority, *options: str, kind: str = "ed25519") -> Path:
 
 
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
-def test_a_certificate_lets_in_whom_it_names(
+def test_certificate_admits_only_the_user_it_names(
     gateway: Gateway, clients: Clients, ann: Principal, people: Authority, kind: str
 ) -> None:
     key = signed(people, kind=kind)
@@ -94,7 +94,7 @@ def test_a_certificate_lets_in_whom_it_names(
     assert b"Permission denied" in clients.run(bare, "true", user="ann#web-1").stderr
 
 
-def test_a_certificate_comes_through_by_proxy_jump(clients: Clients, ann: Principal, people: Authority) -> None:
+def test_certificate_works_with_proxy_jump(clients: Clients, ann: Principal, people: Authority) -> None:
     key = signed(people)
     jump = " ".join([*clients.words(key, "ann"), "-W", "%h:%p", "localhost"])
     done = clients.run(
@@ -103,7 +103,7 @@ def test_a_certificate_comes_through_by_proxy_jump(clients: Clients, ann: Princi
     assert (done.stdout, done.returncode) == (b"in\n", 0)
 
 
-def test_an_authority_that_is_removed_ends_what_runs_by_it(
+def test_removed_certificate_authority_ends_the_sessions_it_admitted(
     gateway: Gateway, clients: Clients, ann: Principal, tmp_path: Path
 ) -> None:
     with trusted(gateway, tmp_path) as authority:
@@ -118,7 +118,7 @@ def test_an_authority_that_is_removed_ends_what_runs_by_it(
     assert b"Permission denied" in clients.run(key, "true", user="ann#web-1").stderr
 
 
-def test_what_runs_ends_with_the_certificate(
+def test_session_ends_when_its_certificate_expires(
     gateway: Gateway, clients: Clients, ann: Principal, people: Authority, tmp_path: Path
 ) -> None:
     path = tmp_path / "master"
@@ -139,7 +139,7 @@ def test_what_runs_ends_with_the_certificate(
     client.wait(60)
 
 
-def test_a_certificate_takes_away_terminals_and_ports(
+def test_certificate_without_an_extension_denies_terminal_or_forwarding(
     clients: Clients, ann: Principal, people: Authority, target: Sshd
 ) -> None:
     key = signed(people, "-O", "clear", "-O", "permit-pty")
@@ -157,7 +157,7 @@ def test_a_certificate_takes_away_terminals_and_ports(
     assert clients.run(key, *forward, user="ann#web-1").stdout.startswith(b"SSH-2.0-")
 
 
-def test_where_a_certificate_is_used_is_held_to(clients: Clients, ann: Principal, people: Authority) -> None:
+def test_source_address_of_a_certificate_is_enforced(clients: Clients, ann: Principal, people: Authority) -> None:
     near = signed(people, "-O", "source-address=127.0.0.0/8,::1/128")
     assert clients.run(near, "echo near", user="ann#web-1").stdout == b"near\n"
     far = signed(people, "-O", "source-address=198.51.100.0/24")
@@ -200,7 +200,7 @@ def waits(clients: Clients, key: Path, *words: str, user: str = "ann#web-1") -> 
     return clients.start(key, *words, user=user, **BROWSER)
 
 
-def test_somebody_at_a_browser_lets_a_client_in(
+def test_browser_login_admits_a_waiting_client(
     gateway: Gateway, clients: Clients, ann: Principal, nothing: Path
 ) -> None:
     client = waits(clients, nothing, "echo let in; sleep 600")
@@ -221,7 +221,9 @@ def test_somebody_at_a_browser_lets_a_client_in(
     assert b"the login of this SSH client has ended" in client.stdout.read()
 
 
-def test_its_login_ends_with_its_connection(gateway: Gateway, clients: Clients, ann: Principal, nothing: Path) -> None:
+def test_browser_login_ends_with_its_ssh_connection(
+    gateway: Gateway, clients: Clients, ann: Principal, nothing: Path
+) -> None:
     client = waits(clients, nothing, "echo done")
     decide(gateway, ann, *invited(client))
     shows(client, b"done\n")
@@ -229,7 +231,7 @@ def test_its_login_ends_with_its_connection(gateway: Gateway, clients: Clients, 
     wait_until(lambda: not logins(gateway, ann))
 
 
-def test_a_jump_needs_one_login(gateway: Gateway, clients: Clients, ann: Principal, nothing: Path) -> None:
+def test_proxy_jump_needs_one_browser_login(gateway: Gateway, clients: Clients, ann: Principal, nothing: Path) -> None:
     jump = " ".join([*clients.words(nothing, "ann@example.com", **BROWSER), "-W", "%h:%p", "localhost"])
     behind = clients.words(nothing, "any", ProxyCommand=jump, HostKeyAlias="web-1.postern")
     words = [*behind, "web-1", "echo through"]
@@ -239,7 +241,9 @@ def test_a_jump_needs_one_login(gateway: Gateway, clients: Clients, ann: Princip
     assert client.wait(60) == 0
 
 
-def test_who_is_refused_hears_it(gateway: Gateway, clients: Clients, ann: Principal, nothing: Path) -> None:
+def test_client_denied_in_the_browser_gets_a_message(
+    gateway: Gateway, clients: Clients, ann: Principal, nothing: Path
+) -> None:
     client = waits(clients, nothing, "true")
     code, _ = invited(client)
     decide(gateway, ann, code, allow=False)
@@ -253,7 +257,9 @@ def test_who_is_refused_hears_it(gateway: Gateway, clients: Clients, ann: Princi
     assert client.wait(60) == 255
 
 
-def test_nobody_lets_in_who_has_gone(gateway: Gateway, clients: Clients, ann: Principal, nothing: Path) -> None:
+def test_disconnected_client_cannot_be_admitted_in_the_browser(
+    gateway: Gateway, clients: Clients, ann: Principal, nothing: Path
+) -> None:
     client = waits(clients, nothing, "true")
     code, _ = invited(client)
     client.kill()
@@ -270,14 +276,16 @@ def test_nobody_lets_in_who_has_gone(gateway: Gateway, clients: Clients, ann: Pr
     assert not logins(gateway, ann)
 
 
-def test_unknown_names_are_invited_as_others(clients: Clients, ann: Principal, nothing: Path) -> None:
+def test_unknown_user_name_is_offered_a_browser_login_as_well(clients: Clients, ann: Principal, nothing: Path) -> None:
     client = waits(clients, nothing, "true", user="nobody-at-all#web-1")
     invited(client)
     client.kill()
     client.wait(60)
 
 
-def test_programs_are_not_held_up(gateway: Gateway, clients: Clients, ann: Principal, nothing: Path) -> None:
+def test_batch_mode_clients_are_not_delayed_by_the_browser_login(
+    gateway: Gateway, clients: Clients, ann: Principal, nothing: Path
+) -> None:
     done = clients.run(nothing, "true", user="ann#web-1")  # BatchMode
     assert b"Permission denied (publickey,keyboard-interactive)" in done.stderr
     issued = gateway.credential("web-1")
@@ -287,10 +295,10 @@ def test_programs_are_not_held_up(gateway: Gateway, clients: Clients, ann: Princ
     assert (both.stdout, both.stderr) == (b"by key\n", b"")
 
 
-def test_a_client_without_a_terminal_waits_as_well(
+def test_client_without_a_terminal_waits_for_the_browser_login(
     gateway: Gateway, clients: Clients, ann: Principal, nothing: Path
 ) -> None:
-    """Nothing is asked for, so nobody has to answer in the terminal."""
+    """There is no question to answer in the terminal."""
     words = [*clients.words(nothing, "ann#web-1", **BROWSER), "localhost", "echo quietly"]
     client = subprocess.Popen(
         words,

@@ -134,7 +134,7 @@ def test_remote_forwarding_needs_connect(gateway: Gateway, clients: Clients, key
             client.wait(60)
 
 
-def test_channels_of_one_connection_are_judged_each_by_its_own_mode(
+def test_each_channel_of_a_connection_needs_its_own_mode(
     gateway: Gateway, clients: Clients, key: Path, tmp_path: Path
 ) -> None:
     user, path = f"{gateway.admin.email}#exec", clients.folder / "shared"
@@ -150,7 +150,7 @@ def test_channels_of_one_connection_are_judged_each_by_its_own_mode(
         master.wait(60)
 
 
-def test_running_command_ends_when_its_mode_is_switched_off(
+def test_running_command_ends_when_its_mode_is_disabled(
     gateway: Gateway, clients: Clients, target: Sshd, key: Path
 ) -> None:
     server(gateway, "changing", target)
@@ -177,12 +177,14 @@ def test_running_command_ends_when_its_mode_is_switched_off(
             client.wait(60)
 
 
-def test_credential_of_a_connection_that_only_runs_commands(gateway: Gateway, clients: Clients) -> None:
+def test_credential_of_an_exec_only_connection_runs_commands_and_opens_no_shell(
+    gateway: Gateway, clients: Clients
+) -> None:
     issued: Issued = gateway.credential("exec")
     assert clients.run(issued, "echo reached").stdout == b"reached\n"
     assert b"access mode connect is disabled" in clients.run(issued, stdin=b"echo reached\n").stderr
 
 
-def test_credential_needs_one_of_the_modes(gateway: Gateway) -> None:
+def test_credential_is_denied_if_no_mode_is_enabled(gateway: Gateway) -> None:
     with pytest.raises(Denied, match="access mode connect is disabled"):
         gateway.credential("neither")

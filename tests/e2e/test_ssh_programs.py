@@ -1,4 +1,4 @@
-"""What people work with over SSH, by a whole worker: Ansible, git, rsync, sftp, scp, and editors' long-lived shells."""
+"""Programs that use SSH, through a whole worker: Ansible, git, rsync, sftp, scp, and editors' long-lived shells."""
 
 from __future__ import annotations
 
@@ -129,21 +129,23 @@ def works(running: Ansible, folder: Path, **settings: str) -> None:
 
 
 @pytest.mark.parametrize("pipelining", ["yes", pytest.param("no", marks=pytest.mark.slow)])
-def test_ansible_by_a_credential(clients: Clients, issued: Issued, key: Path, tmp_path: Path, pipelining: str) -> None:
+def test_ansible_works_with_a_credential(
+    clients: Clients, issued: Issued, key: Path, tmp_path: Path, pipelining: str
+) -> None:
     who = {"ansible_user": issued.credential.username, "ansible_password": issued.password.reveal()}
     with ansible(clients, key, **who) as running:
         works(running, tmp_path, ANSIBLE_PIPELINING=pipelining)
 
 
 @pytest.mark.parametrize("method", ["sftp", *(pytest.param(one, marks=pytest.mark.slow) for one in ("scp", "piped"))])
-def test_ansible_by_key_however_it_copies(
+def test_ansible_works_with_a_key_and_every_transfer_method(
     gateway: Gateway, clients: Clients, key: Path, tmp_path: Path, method: str
 ) -> None:
     with ansible(clients, key, ansible_user=f"{gateway.admin.email}#web-1") as running:
         works(running, tmp_path, ANSIBLE_SSH_TRANSFER_METHOD=method)
 
 
-def test_ansible_by_proxy_jump(gateway: Gateway, clients: Clients, key: Path, tmp_path: Path) -> None:
+def test_ansible_works_with_proxy_jump(gateway: Gateway, clients: Clients, key: Path, tmp_path: Path) -> None:
     with ansible(clients, key, ansible_host="web-1") as running:
         works(running, tmp_path)
     assert gateway.newest("web-1").user == gateway.admin.email
@@ -153,8 +155,10 @@ def test_ansible_by_proxy_jump(gateway: Gateway, clients: Clients, key: Path, tm
 
 
 @pytest.mark.parametrize("keeps", [False, True], ids=["alone", "with-a-master"])
-def test_an_editors_shell_with_its_ports(gateway: Gateway, clients: Clients, issued: Issued, keeps: bool) -> None:
-    """A shell without a terminal that takes scripts for as long as the editor runs, ports beside it, and more."""
+def test_long_lived_editor_shell_works_with_its_forwarded_ports(
+    gateway: Gateway, clients: Clients, issued: Issued, keeps: bool
+) -> None:
+    """It is a shell without a terminal that runs scripts as long as the editor runs."""
     port = free_port()
     path = clients.folder / f"editor-{port}"
     master: dict[str, object] = {"ControlMaster": "yes", "ControlPath": path} if keeps else {}
@@ -178,7 +182,7 @@ def test_an_editors_shell_with_its_ports(gateway: Gateway, clients: Clients, iss
     gateway.all_closed(connection="web-1")
 
 
-def test_a_port_that_nobody_listens_on_hurts_no_other(clients: Clients, issued: Issued) -> None:
+def test_forwarding_to_a_closed_port_does_not_affect_other_forwardings(clients: Clients, issued: Issued) -> None:
     port = free_port()
     client = clients.start(issued, "bash", RequestTTY="no", DynamicForward=f"127.0.0.1:{port}")
     types(client, b"echo rea''dy\n")
@@ -190,7 +194,9 @@ def test_a_port_that_nobody_listens_on_hurts_no_other(clients: Clients, issued: 
     assert client.wait(TIMEOUT) == 0
 
 
-def test_a_port_of_the_target_is_a_port_here(gateway: Gateway, clients: Clients, key: Path) -> None:
+def test_local_forwarding_reaches_a_port_of_the_target_and_is_recorded(
+    gateway: Gateway, clients: Clients, key: Path
+) -> None:
     user = f"{gateway.admin.email}#web-1"
     port, data = free_port(), os.urandom(3_000_000)
     with echoing() as there:
@@ -238,7 +244,7 @@ def plant(folder: Path, *, link: bool = True) -> Path:
     return folder
 
 
-def test_rsync_both_ways_with_deletes(clients: Clients, issued: Issued, tmp_path: Path) -> None:
+def test_rsync_mirrors_a_tree_in_both_directions_with_deletes(clients: Clients, issued: Issued, tmp_path: Path) -> None:
     def rsync(source: str, goal: str) -> str:
         words = ["rsync", "-a", "--delete", "--itemize-changes", "-e", " ".join(clients.words(issued)), source, goal]
         done = subprocess.run(words, env=clients.secrets(issued), capture_output=True, timeout=TIMEOUT, check=False)
@@ -261,7 +267,7 @@ def test_rsync_both_ways_with_deletes(clients: Clients, issued: Issued, tmp_path
 
 
 @pytest.mark.parametrize("legacy", [False, True], ids=["sftp", "scp"])
-def test_scp_of_a_tree(clients: Clients, issued: Issued, tmp_path: Path, legacy: bool) -> None:
+def test_scp_copies_a_tree_in_both_directions(clients: Clients, issued: Issued, tmp_path: Path, legacy: bool) -> None:
     options = ["-rp", "-O"] if legacy else ["-rp", "-s"]
     here = plant(tmp_path / "here", link=False)
     for source, goal in (
@@ -273,7 +279,7 @@ def test_scp_of_a_tree(clients: Clients, issued: Issued, tmp_path: Path, legacy:
     assert tree(tmp_path / "back") == tree(tmp_path / "there") == tree(here)
 
 
-def test_sftp_by_a_file_of_commands(gateway: Gateway, clients: Clients, key: Path, tmp_path: Path) -> None:
+def test_sftp_runs_a_batch_file(gateway: Gateway, clients: Clients, key: Path, tmp_path: Path) -> None:
     here, there = plant(tmp_path / "here", link=False), tmp_path / "there"
     batch = tmp_path / "batch"
     batch.write_text(
@@ -295,7 +301,7 @@ def test_sftp_by_a_file_of_commands(gateway: Gateway, clients: Clients, key: Pat
     assert clients.run(key, "-b", str(batch), "localhost", host="", program="sftp", user=user).returncode == 1
 
 
-def test_git_clones_fetches_and_pushes(clients: Clients, issued: Issued, tmp_path: Path) -> None:
+def test_git_clones_fetches_and_pushes_over_ssh(clients: Clients, issued: Issued, tmp_path: Path) -> None:
     ssh = " ".join(clients.words(issued))
     environment = {**clients.secrets(issued), "GIT_SSH_COMMAND": ssh, "GIT_CONFIG_NOSYSTEM": "1"}
     for name in ("GIT_AUTHOR", "GIT_COMMITTER"):
@@ -330,8 +336,8 @@ def test_git_clones_fetches_and_pushes(clients: Clients, issued: Issued, tmp_pat
     assert git("ls-remote", url, "refs/heads/main").startswith(git("rev-parse", "HEAD", folder=one))
 
 
-def test_what_is_left_of_an_editor_goes_with_it(gateway: Gateway, clients: Clients, issued: Issued) -> None:
-    """Killed without a word, with ports open: nothing of it goes on."""
+def test_killed_editor_client_leaves_no_open_session(gateway: Gateway, clients: Clients, issued: Issued) -> None:
+    """The client is killed without a message while ports are forwarded."""
     port = free_port()
     client = clients.start(issued, "bash", RequestTTY="no", DynamicForward=f"127.0.0.1:{port}")
     types(client, b"echo rea''dy\n")

@@ -1,4 +1,4 @@
-"""What others see of an SSH session: while it runs, afterwards, as a file, and on replay; its sizes with it."""
+"""An SSH session as others see it: live, afterwards, as a file, and on replay, with its window sizes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def exported(gateway: Gateway, session: str, form: str, folder: Path) -> tuple[A
     return header, events
 
 
-async def test_it_is_seen_while_it_runs(gateway: Gateway, api: httpx.Client) -> None:
+async def test_terminal_session_is_streamed_live_with_its_sizes(gateway: Gateway, api: httpx.Client) -> None:
     async def watch(session: str, seen: list[dict[str, Any]], some: asyncio.Event) -> dict[str, Any]:
         async with (
             httpx.AsyncClient(base_url=api.base_url, headers=api.headers, timeout=PATIENT) as client,
@@ -133,7 +133,7 @@ async def test_it_is_seen_while_it_runs(gateway: Gateway, api: httpx.Client) -> 
     assert [base64.b64decode(one["payload"]) for one in seen if one["type"] == "r"] == [b"91x27", b"100x31"]
 
 
-async def test_it_is_taken_away_and_replayed(gateway: Gateway, api: httpx.Client, tmp_path: Path) -> None:
+async def test_terminal_session_is_exported_and_replayed(gateway: Gateway, api: httpx.Client, tmp_path: Path) -> None:
     async with asyncio.timeout(PATIENT), at_a_terminal(gateway) as process:
         process.stdin.write("echo grü''n\r".encode())
         await shows(process, "grün\r\n".encode())
@@ -175,7 +175,7 @@ def stream(api: httpx.Client, session: str, kind: str) -> list[tuple[float, str,
     return [(at, one, base64.b64decode(content).decode()) for at, one, content in answer.json()["event_stream"]]
 
 
-async def test_a_command_has_its_two_outputs_apart(gateway: Gateway, api: httpx.Client) -> None:
+async def test_output_and_errors_of_a_command_are_recorded_separately(gateway: Gateway, api: httpx.Client) -> None:
     async with asyncio.timeout(PATIENT), connected(gateway) as connection:
         done_ = await connection.run("read line; echo out $line; echo err >&2", input="piped\n")
     assert (done_.stdout, done_.stderr) == ("out piped\n", "err\n")
@@ -188,7 +188,7 @@ async def test_a_command_has_its_two_outputs_apart(gateway: Gateway, api: httpx.
     }
 
 
-async def test_a_window_that_changes_all_the_time_ends_up_right(
+async def test_last_window_size_is_recorded_however_often_it_changes(
     gateway: Gateway, api: httpx.Client, tmp_path: Path
 ) -> None:
     async with asyncio.timeout(PATIENT), at_a_terminal(gateway) as process:

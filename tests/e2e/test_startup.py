@@ -1,4 +1,4 @@
-"""What a client says at the start reaches the target, and what the target says comes back."""
+"""Startup parameters of a client reach the target, and the target's parameters reach the client."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tests.support.clients import psql
 from tests.support.gateway import Gateway
 
 
-def test_options_and_settings_are_passed_on(gateway: Gateway) -> None:
+def test_startup_options_and_settings_reach_the_target(gateway: Gateway) -> None:
     url = gateway.url(options="-c search_path=pg_catalog -c work_mem=7MB", application_name="my tool")
     done = psql(url, "-c", "show search_path", "-c", "show work_mem", "-c", "show application_name")
     assert done.stdout == "pg_catalog\n7MB\nmy tool\n"
     assert gateway.newest_finished().metadata["application_name"] == "my tool"
 
 
-def test_environment_settings_are_passed_on(gateway: Gateway) -> None:
+def test_settings_from_the_clients_environment_reach_the_target(gateway: Gateway) -> None:
     done = psql(gateway.url(), "-c", "show timezone", "-c", "show datestyle", PGTZ="Asia/Tokyo", PGDATESTYLE="German")
     assert done.stdout == "Asia/Tokyo\nGerman, DMY\n"
 
 
 @pytest.mark.parametrize("name", [None, "", "my tool"])
-def test_the_application_name_is_what_the_client_says(gateway: Gateway, name: str | None) -> None:
+def test_application_name_is_the_one_of_the_client(gateway: Gateway, name: str | None) -> None:
     given: dict[str, Any] = {} if name is None else {"application_name": name}
     with psycopg.connect(gateway.url(), **given) as connection:
         assert connection.info.parameter_status("application_name") == (name or "")
@@ -38,7 +38,7 @@ def test_the_application_name_is_what_the_client_says(gateway: Gateway, name: st
 
 
 @pytest.mark.parametrize(("encoding", "codec"), [("LATIN1", "latin-1"), ("SJIS", "cp932"), ("WIN1252", "cp1252")])
-def test_statements_are_read_in_the_clients_encoding(gateway: Gateway, encoding: str, codec: str) -> None:
+def test_statements_are_recorded_in_the_encoding_of_the_client(gateway: Gateway, encoding: str, codec: str) -> None:
     text = "表ソ十" if encoding == "SJIS" else "grüße"
     with psycopg.connect(gateway.url(client_encoding=encoding)) as connection:
         assert connection.execute(f"select '{text}'").fetchone() == (text,)
@@ -50,12 +50,12 @@ def test_statements_are_read_in_the_clients_encoding(gateway: Gateway, encoding:
 
 
 @pytest.mark.parametrize("replication", ["database", "true", "1"])
-def test_replication_is_refused(gateway: Gateway, replication: str) -> None:
+def test_replication_connection_is_rejected(gateway: Gateway, replication: str) -> None:
     with pytest.raises(psycopg.OperationalError, match="does not support replication connections"):
         psycopg.connect(gateway.url(replication=replication))
 
 
-def test_protocol_3_2_gets_a_long_cancel_key(gateway: Gateway) -> None:
+def test_protocol_3_2_client_gets_a_long_cancel_key(gateway: Gateway) -> None:
     issued = gateway.credential("target")
     login = (issued.credential.username, issued.password.reveal())
     with wire.connect(gateway.settings.postgres_port) as stream:
@@ -72,7 +72,7 @@ def test_unknown_protocol_options_are_negotiated(gateway: Gateway) -> None:
         assert (tag, body) == (b"v", b"\0\3\0\2\0\0\0\1_pq_.later\0")
 
 
-def test_a_half_closed_client_still_gets_its_answer(gateway: Gateway) -> None:
+def test_half_closed_client_still_gets_its_answer(gateway: Gateway) -> None:
     issued = gateway.credential("target")
     with wire.connect(gateway.settings.postgres_port) as stream:
         wire.log_in(stream, issued.credential.username, issued.password.reveal())

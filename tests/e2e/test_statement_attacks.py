@@ -1,5 +1,5 @@
-"""Ways around rules about statements, by a client that may send what it likes: what a rule refuses did not run, and
-what it warns of or hits by its words is judged, whichever name it was run by."""
+"""Ways around statement rules, by a client that can send any message: denied statements did not run, and warned and
+matched statements are judged whatever name they were run by."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def ruled(gateway: Gateway, target: PostgresServer, name: str, rule: Rule) -> It
 
 
 @pytest.mark.usefixtures("world")
-def test_attack_code_that_an_aggregate_or_a_cast_calls(
+def test_attack_code_called_by_an_aggregate_or_a_cast_is_denied(
     gateway: Gateway, target: PostgresServer, direct: psycopg.Connection
 ) -> None:
     with ruled(gateway, target, "calls", READ_ONLY), psycopg.connect(gateway.url("calls"), autocommit=True) as client:
@@ -75,7 +75,7 @@ CONVERSATIONS: dict[str, list[bytes]] = {
         query("begin"), parse("s", DELETE) + bind("c", "s") + SYNC,
         parse("", 'FETCH ALL FROM "c"') + bind("", "") + execute("") + SYNC,
     ],
-    "a portal of a name that is no word": [
+    "a portal whose name needs quotes": [
         query("begin"), parse("s", DELETE) + bind('a "b', "s") + SYNC, query('''select '"'; fetch all from "a ""b"'''),
     ],
     "execute what was parsed": [query("begin"), parse("s", DELETE) + SYNC, query("execute s")],
@@ -89,7 +89,9 @@ CONVERSATIONS: dict[str, list[bytes]] = {
 
 @pytest.mark.usefixtures("world")
 @pytest.mark.parametrize("steps", CONVERSATIONS.values(), ids=CONVERSATIONS.keys())
-def test_attack_a_statement_that_is_run_by_a_name(gateway: Gateway, target: PostgresServer, steps: list[bytes]) -> None:
+def test_attack_statement_run_by_its_name_is_judged(
+    gateway: Gateway, target: PostgresServer, steps: list[bytes]
+) -> None:
     name = f"warned-{list(CONVERSATIONS.values()).index(steps)}"
     with ruled(gateway, target, name, WARN):
         found = said(gateway.url(name), steps)
@@ -97,8 +99,7 @@ def test_attack_a_statement_that_is_run_by_a_name(gateway: Gateway, target: Post
 
 
 @pytest.mark.usefixtures("world")
-def test_attack_words_that_a_portal_is_bound_to(gateway: Gateway, target: PostgresServer) -> None:
-    """Bind values are judged where the portal is fetched, too."""
+def test_attack_bind_values_of_a_fetched_portal_are_judged(gateway: Gateway, target: PostgresServer) -> None:
     given = struct.pack("!HHi", 0, 1, 5) + b"zebra" + struct.pack("!H", 0)
     body = b"c\0s\0" + given
     bound = b"B" + struct.pack("!I", 4 + len(body)) + body

@@ -1,5 +1,5 @@
-"""Guardrails about statements, rows, warnings and masks, on a real PostgreSQL: what is refused did not run, what is
-warned of did, and the connection goes on."""
+"""Guardrails about statements, rows, warnings and masks, on a real PostgreSQL: denied statements did not run, warned
+statements did, and the connection remains usable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.promises import wait_until
 
 from postern.domain.rules.guardrail import Action, Guardrail, Rule, RuleType, Unknown
 from postern.domain.rules.statement import Effect
-from postern.domain.rules.trial import Simulation
+from postern.domain.rules.trial import Simulation, UserHits
 from postern.domain.targets.connection import Connection
 from postern.errors import Invalid, TooMany
 from postern.services.rules.guardrail_trials import Period
@@ -81,7 +81,7 @@ WARN_WHERE = Rule(RuleType.REQUIRE_WHERE, name="where", action=Action.WARN, unkn
         (NO_KEPT, 'update public."kept" set n = 5 where n = 1'),
     ],
 )
-def test_refused_in_both_protocols(
+def test_denied_statement_does_not_run_in_either_protocol(
     gateway: Gateway, ruled: Connection, direct: psycopg.Connection, rule: Rule, statement: str
 ) -> None:
     with rules(gateway, ruled, rule):
@@ -115,7 +115,7 @@ ATTACKS = [
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_attack_a_write_in_disguise_does_not_pass_read_only(
+def test_attack_disguised_write_is_denied_by_read_only(
     gateway: Gateway, ruled: Connection, direct: psycopg.Connection, attack: str
 ) -> None:
     with rules(gateway, ruled, READ_ONLY):
@@ -125,10 +125,10 @@ def test_attack_a_write_in_disguise_does_not_pass_read_only(
     assert rows(direct) == 3
 
 
-def test_attack_prepared_harmless_and_named_again(
+def test_attack_statement_prepared_by_protocol_or_sql_is_denied_on_execute(
     gateway: Gateway, ruled: Connection, direct: psycopg.Connection
 ) -> None:
-    """Prepared under a name by the protocol, and run by SQL, which tells nothing of what it does."""
+    """EXECUTE with a name does not show what the statement does."""
     with rules(gateway, ruled, READ_ONLY), psycopg.connect(gateway.url("ruled"), autocommit=True) as connection:
         raw = connection.pgconn
         assert raw.prepare(b"gone", b"delete from kept").status == pq.ExecStatus.FATAL_ERROR
@@ -138,7 +138,7 @@ def test_attack_prepared_harmless_and_named_again(
     assert rows(direct) == 3
 
 
-def test_a_pipeline_stops_at_what_is_refused(gateway: Gateway, ruled: Connection, direct: psycopg.Connection) -> None:
+def test_denied_statement_ends_its_pipeline(gateway: Gateway, ruled: Connection, direct: psycopg.Connection) -> None:
     with rules(gateway, ruled, WHERE), psycopg.connect(gateway.url("ruled"), autocommit=True) as connection:
         with pytest.raises(psycopg.Error), connection.pipeline():  # noqa: PT012 - the error comes out of its end
             connection.execute("insert into kept values (4)")
@@ -160,7 +160,9 @@ def told(connection: psycopg.Connection) -> list[Told]:
     return heard
 
 
-def test_a_warning_in_every_mode(gateway: Gateway, ruled: Connection, direct: psycopg.Connection) -> None:
+def test_warned_statement_runs_with_one_warning_in_every_mode(
+    gateway: Gateway, ruled: Connection, direct: psycopg.Connection
+) -> None:
     with rules(gateway, ruled, WARN_WHERE), psycopg.connect(gateway.url("ruled"), autocommit=True) as connection:
         heard = told(connection)
         connection.execute("update kept set t = 'simple'")
@@ -187,7 +189,7 @@ def test_a_warning_in_every_mode(gateway: Gateway, ruled: Connection, direct: ps
     assert session.metrics["warned"] == 4
 
 
-def test_a_warned_statement_in_a_transaction_is_committed_or_rolled_back(
+def test_warned_statement_in_a_transaction_can_be_committed_or_rolled_back(
     gateway: Gateway, ruled: Connection, direct: psycopg.Connection
 ) -> None:
     with rules(gateway, ruled, WARN_WHERE), psycopg.connect(gateway.url("ruled")) as connection:
@@ -201,7 +203,7 @@ def test_a_warned_statement_in_a_transaction_is_committed_or_rolled_back(
     assert rows(direct) == 0
 
 
-async def test_asyncpg_hears_warnings_too(gateway: Gateway, ruled: Connection) -> None:
+async def test_asyncpg_receives_one_warning_for_a_prepared_statement(gateway: Gateway, ruled: Connection) -> None:
     with rules(gateway, ruled, WARN_WHERE):
         connection = await asyncpg.connect(gateway.url("ruled"))
         heard: list[str] = []
@@ -214,7 +216,7 @@ async def test_asyncpg_hears_warnings_too(gateway: Gateway, ruled: Connection) -
     assert "UPDATE has no condition" in heard[0]
 
 
-def test_masks_keep_answers_whole(gateway: Gateway, ruled: Connection) -> None:
+def test_mask_rule_masks_values_and_keeps_the_answer_complete(gateway: Gateway, ruled: Connection) -> None:
     mask = Rule(RuleType.PATTERN_MATCH, pattern_regex="secret-[0-9]+", name="secrets", action=Action.MASK)
     with rules(gateway, ruled, output=(mask,)), psycopg.connect(gateway.url("ruled"), autocommit=True) as connection:
         for binary in (False, True):
@@ -234,7 +236,7 @@ def test_masks_keep_answers_whole(gateway: Gateway, ruled: Connection) -> None:
 
 
 @pytest.mark.parametrize("prepare", [False, True])
-def test_rows_beyond_the_most_are_not_shown_and_the_connection_goes_on(
+def test_answer_with_too_many_rows_is_denied_and_the_connection_continues(
     gateway: Gateway, ruled: Connection, prepare: bool
 ) -> None:
     most = Rule(RuleType.MAX_ROWS, most=1000, name="most")
@@ -256,10 +258,10 @@ def test_rows_beyond_the_most_are_not_shown_and_the_connection_goes_on(
 
 @pytest.mark.parametrize("prepare", [False, True])
 @pytest.mark.parametrize("copies", [False, True])
-def test_the_target_is_told_to_stop_what_nobody_is_shown(
+def test_denied_answer_cancels_the_statement_on_the_target(
     gateway: Gateway, ruled: Connection, direct: psycopg.Connection, prepare: bool, copies: bool
 ) -> None:
-    """Else a refused answer without end would be waited for without end."""
+    """Otherwise the gateway would wait forever for the end of an endless answer."""
     most = Rule(RuleType.MAX_ROWS, most=100, name="most")
     endless = "with recursive t(n) as (select 1 union all select n + 1 from t) select n, repeat('x', 100) from t"
     with (
@@ -289,8 +291,8 @@ async def read_in_parts(connection: asyncpg.Connection, got: list[int]) -> None:
             got.append(len(await portal.fetch(40)))
 
 
-async def test_attack_rows_are_fetched_bit_by_bit(gateway: Gateway, ruled: Connection) -> None:
-    """By a cursor of SQL, and by a portal with a limit for each request."""
+async def test_attack_rows_fetched_in_parts_count_against_one_limit(gateway: Gateway, ruled: Connection) -> None:
+    """By a cursor of SQL, and by a portal with a row limit in each request."""
     most = Rule(RuleType.MAX_ROWS, most=100, name="most")
     with rules(gateway, ruled, output=(most,)):
         with psycopg.connect(gateway.url("ruled")) as connection, connection.cursor("bits") as cursor:
@@ -331,10 +333,10 @@ def test_rows_of_a_copy_are_counted_in_every_format(gateway: Gateway, ruled: Con
             connection.execute("execute several (101)")
 
 
-def test_a_change_takes_effect_at_the_next_statement(
+def test_changed_guardrail_applies_at_the_next_statement(
     gateway: Gateway, ruled: Connection, direct: psycopg.Connection
 ) -> None:
-    """What was judged before by other rules is judged anew."""
+    """A statement judged by earlier rules is judged again."""
     with psycopg.connect(gateway.url("ruled"), autocommit=True) as connection:
         statement = "update kept set t = 'again'"
         connection.execute(statement, prepare=True)
@@ -356,7 +358,7 @@ def test_a_change_takes_effect_at_the_next_statement(
         wait_until(lambda: not is_refused())
 
 
-def test_a_large_statement_is_judged_while_others_go_on(
+def test_large_statements_are_judged_alone_and_in_a_pipeline(
     gateway: Gateway, ruled: Connection, direct: psycopg.Connection
 ) -> None:
     values = ",".join(f"({n}, 'row {n}')" for n in range(10, 5010))
@@ -372,15 +374,16 @@ def test_a_large_statement_is_judged_while_others_go_on(
     assert rows(direct) == 20003
 
 
-def test_attack_a_statement_too_large_to_be_parsed_is_unknown(gateway: Gateway, ruled: Connection) -> None:
+def test_attack_statement_too_large_to_be_parsed_is_denied(gateway: Gateway, ruled: Connection) -> None:
     with rules(gateway, ruled, WHERE), psycopg.connect(gateway.url("ruled"), autocommit=True) as connection:
         with pytest.raises(REFUSED, match="exceeds the"):
             connection.execute(b"select 1 -- " + b"x" * 1_100_000)
         assert connection.execute("select 1").fetchone() == (1,)
 
 
-def test_a_cancelled_hold_leaves_the_connection_usable(gateway: Gateway, ruled: Connection) -> None:
-    """A client that goes while its statement is judged ends its session."""
+def test_client_that_disconnects_while_its_statement_is_judged_ends_its_session(
+    gateway: Gateway, ruled: Connection
+) -> None:
     values = ",".join(f"({n}, 'row {n}')" for n in range(30000))
     with rules(gateway, ruled, WHERE):
         connection = psycopg.connect(gateway.url("ruled"), autocommit=True)
@@ -390,7 +393,7 @@ def test_a_cancelled_hold_leaves_the_connection_usable(gateway: Gateway, ruled: 
         assert gateway.newest_finished("ruled") is not None
 
 
-def test_a_simulation_says_what_a_rule_would_have_done(
+def test_simulation_reports_what_a_rule_would_have_done(
     gateway: Gateway, target: PostgresServer, direct: psycopg.Connection
 ) -> None:
     past = gateway.connection("past", target)
@@ -417,6 +420,7 @@ def test_a_simulation_says_what_a_rule_would_have_done(
     assert found.actions == {Action.DENY: 1, Action.WARN: 1}
     assert found.rules == {"where": 1, "read only": 1}
     assert found.sessions == [hit.id]
+    assert found.users_with_most_hits() == [UserHits("past", hit.user, 2, 1, [hit.id])]
     assert [one.statement for one in found.samples] == ["delete from kept", "insert into kept values (1)"]
     assert found.samples[0].reason == "DELETE has no condition"
     assert len(steps) >= 3  # progress on the way: with each session at least
@@ -429,7 +433,7 @@ def test_a_simulation_says_what_a_rule_would_have_done(
         gateway.call(run(Period(start=hit.start_date, end=hit.start_date)))
 
 
-def test_a_simulation_looks_at_values_names_and_answers(gateway: Gateway, target: PostgresServer) -> None:
+def test_simulation_judges_bind_values_prepared_names_and_answers(gateway: Gateway, target: PostgresServer) -> None:
     past = gateway.connection("answered", target)
     with psycopg.connect(gateway.url("answered"), autocommit=True) as connection:
         connection.execute("select %s::text, %s::int", ["the launch code", 7])
@@ -468,7 +472,7 @@ def test_a_simulation_looks_at_values_names_and_answers(gateway: Gateway, target
     assert len(found.caveats) == 3
 
 
-def test_a_simulation_that_is_left_gives_its_place_back(gateway: Gateway, ruled: Connection) -> None:
+def test_abandoned_simulation_frees_its_slot(gateway: Gateway, ruled: Connection) -> None:
     trials = gateway.services.guardrail_trials
     rail = replace(DRAFT, org_id=ruled.org_id, input=(READ_ONLY,))
 
@@ -493,7 +497,7 @@ def test_a_simulation_that_is_left_gives_its_place_back(gateway: Gateway, ruled:
         gateway.call(crowd())
 
 
-def test_long_statement_is_judged_by_another_process_and_runs_or_is_refused(
+def test_long_statement_judged_by_another_process_runs_or_is_denied(
     gateway: Gateway, ruled: Connection, direct: psycopg.Connection
 ) -> None:
     many = ", ".join(map(str, range(20_000)))
@@ -507,7 +511,7 @@ def test_long_statement_is_judged_by_another_process_and_runs_or_is_refused(
     assert rows(direct) == 3
 
 
-def test_pipeline_of_more_than_one_read_may_bring_is_judged_to_its_end(
+def test_pipeline_longer_than_one_read_is_judged_to_its_end(
     gateway: Gateway, ruled: Connection, direct: psycopg.Connection
 ) -> None:
     with rules(gateway, ruled, READ_ONLY), psycopg.connect(gateway.url(ruled.name), autocommit=True) as connection:

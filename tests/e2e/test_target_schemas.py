@@ -39,7 +39,7 @@ def judged(gateway: Gateway, talkative: PostgresServer) -> Connection:
     connection = gateway.connection("judged", talkative)
     rule = Rule(RuleType.DENY_STATEMENTS, pattern_regex=r"[^\s\S]", objects=("nothing_has_this_name",))
     now = datetime.now(UTC)
-    rail = Guardrail(uuid4(), connection.org_id, "nothing", "", (rule,), (), (connection.id,), now, now)
+    rail = Guardrail(uuid4(), connection.org_id, "nothing", "", True, (rule,), (), (connection.id,), now, now)
     gateway.call(gateway.stores.guardrails.add(rail))
     return connection
 
@@ -50,14 +50,14 @@ def logins(server: PostgresServer) -> int:
     return sum("connection authorized" in line and f"application_name={APPLICATION}" in line for line in lines)
 
 
-def test_sessions_without_such_rules_read_nothing(gateway: Gateway, talkative: PostgresServer) -> None:
+def test_session_without_schema_rules_reads_no_catalogue(gateway: Gateway, talkative: PostgresServer) -> None:
     before = logins(talkative)
     with psycopg.connect(gateway.url("target")) as client:
         assert client.execute("select 1").fetchone() == (1,)
     assert logins(talkative) == before
 
 
-def test_the_first_session_reads_it_and_the_next_ones_share_it(
+def test_first_session_reads_the_catalogue_and_later_ones_share_it(
     gateway: Gateway, talkative: PostgresServer, judged: Connection
 ) -> None:
     before = logins(talkative)
@@ -68,7 +68,7 @@ def test_the_first_session_reads_it_and_the_next_ones_share_it(
     gateway.all_closed(connection="judged")
 
 
-def test_a_target_that_does_not_answer_in_time_is_used_all_the_same_and_known_later(
+def test_slow_catalogue_does_not_delay_a_session_and_is_known_later(
     gateway: Gateway, talkative: PostgresServer, direct: psycopg.Connection, judged: Connection
 ) -> None:
     direct.execute("create database blocked")

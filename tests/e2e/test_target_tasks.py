@@ -47,18 +47,18 @@ def shop(target: PostgresServer, direct: psycopg.Connection) -> str:
     return "shop's"
 
 
-def test_a_test_logs_in(gateway: Gateway) -> None:
+def test_connection_test_logs_in(gateway: Gateway) -> None:
     assert ask(gateway, TargetTaskKind.TEST) == {"success": True}
 
 
-def test_databases(gateway: Gateway, shop: str) -> None:
+def test_databases_are_listed_without_templates(gateway: Gateway, shop: str) -> None:
     found = ask(gateway, TargetTaskKind.DATABASES)["databases"]
     assert {"postgres", shop} <= set(found)
     assert "template0" not in found
     assert found == sorted(found)
 
 
-def test_tables_of_another_database_by_schema(gateway: Gateway, shop: str) -> None:
+def test_tables_of_another_database_are_listed_by_schema(gateway: Gateway, shop: str) -> None:
     every = ask(gateway, TargetTaskKind.TABLES, database=shop)
     assert every == {
         "schemas": [
@@ -71,7 +71,26 @@ def test_tables_of_another_database_by_schema(gateway: Gateway, shop: str) -> No
     assert "pg_class" in catalogue
 
 
-def test_columns_with_types_as_the_database_writes_them(gateway: Gateway, shop: str) -> None:
+def test_whole_schema_has_every_relation_with_its_columns(gateway: Gateway, shop: str) -> None:
+    whole = ask(gateway, TargetTaskKind.SCHEMA, database=shop)
+    assert whole["database"] == shop
+    assert {"postgres", shop} <= set(whole["databases"])
+    kinds = {
+        (schema["name"], table["name"]): (table["kind"], [column["name"] for column in table["columns"]])
+        for schema in whole["schemas"]
+        for table in schema["tables"]
+    }
+    assert kinds == {
+        ("Größe", "a'b\\c\"d"): ("table", ["id", "na me", "t"]),
+        ("Größe", "v"): ("view", ["one"]),
+        ("public", "gone"): ("table", ["kept"]),
+        ("public", "plain"): ("table", ["n"]),
+    }
+    column = whole["schemas"][1]["tables"][1]["columns"][0]
+    assert column == {"name": "n", "type": "numeric(10,2)", "nullable": True}
+
+
+def test_columns_have_the_types_that_the_database_prints(gateway: Gateway, shop: str) -> None:
     assert ask(gateway, TargetTaskKind.COLUMNS, database=shop, schema="Größe", table="a'b\\c\"d") == {
         "columns": [
             {"name": "id", "type": "integer", "nullable": False},
@@ -88,54 +107,54 @@ def test_columns_with_types_as_the_database_writes_them(gateway: Gateway, shop: 
 
 
 @pytest.mark.parametrize("table", ["missing", "plain'; drop table plain; --", "' or ''='", "$1", "%"])
-def test_a_name_is_a_value_and_never_a_part_of_a_statement(gateway: Gateway, shop: str, table: str) -> None:
-    with pytest.raises(NotFound, match="no such table"):
+def test_table_name_is_a_value_and_never_part_of_a_statement(gateway: Gateway, shop: str, table: str) -> None:
+    with pytest.raises(NotFound, match="the table does not exist"):
         ask(gateway, TargetTaskKind.COLUMNS, database=shop, table=table)
     assert ask(gateway, TargetTaskKind.COLUMNS, database=shop, table="plain")
 
 
-def test_a_bare_name_in_a_schema_that_is_not_searched_is_not_found(gateway: Gateway, shop: str) -> None:
+def test_unqualified_table_outside_the_search_path_is_not_found(gateway: Gateway, shop: str) -> None:
     with pytest.raises(NotFound):
         ask(gateway, TargetTaskKind.COLUMNS, database=shop, table="v")
 
 
-def test_a_target_that_cannot_be_reached(gateway: Gateway) -> None:
+def test_unreachable_target_fails_the_test(gateway: Gateway) -> None:
     gateway.connection("task-unreachable", secret={"PORT": str(free_port())})
     assert "cannot be reached" in failure(gateway, TargetTaskKind.TEST, "task-unreachable")
 
 
-def test_a_target_that_refuses_the_login(gateway: Gateway, target: PostgresServer) -> None:
+def test_rejected_login_fails_the_test_with_the_targets_reason(gateway: Gateway, target: PostgresServer) -> None:
     gateway.connection("task-nobody", target, secret={"USER": "nobody-there"})
     reason = failure(gateway, TargetTaskKind.TEST, "task-nobody")
     assert "refused" in reason
     assert 'role "nobody-there" does not exist' in reason
 
 
-def test_a_database_that_is_not_there(gateway: Gateway) -> None:
+def test_missing_database_fails_the_task(gateway: Gateway) -> None:
     assert 'database "no\'where" does not exist' in failure(
         gateway, TargetTaskKind.TABLES, "target", database="no'where"
     )
 
 
-def test_a_secret_that_is_missing(gateway: Gateway) -> None:
+def test_missing_secret_fails_the_test(gateway: Gateway) -> None:
     gateway.connection("task-secretless", secret=dict.fromkeys(("HOST", "USER", "PASS", "DB"), ""))
     assert "envvar:HOST" in failure(gateway, TargetTaskKind.TEST, "task-secretless")
 
 
-def test_an_agent_that_is_offline(gateway: Gateway, target: PostgresServer) -> None:
+def test_offline_agent_fails_the_test(gateway: Gateway, target: PostgresServer) -> None:
     made = gateway.call(gateway.services.agent_keys.create(gateway.admin, {"name": "asleep"}))
     gateway.connection("task-asleep", target)
     gateway.call(gateway.services.connections.update(gateway.admin, "task-asleep", {"agent_id": made.id}))
     assert "offline" in failure(gateway, TargetTaskKind.TEST, "task-asleep")
 
 
-def test_a_target_that_accepts_and_never_answers(gateway: Gateway) -> None:
+def test_silent_target_times_out(gateway: Gateway) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         gateway.connection("task-silent", secret={"PORT": str(silent.getsockname()[1])})
         assert "did not answer within" in failure(gateway, TargetTaskKind.TEST, "task-silent")
 
 
-def test_a_locked_catalogue_is_given_up_on_and_its_statement_cancelled(
+def test_query_of_a_locked_catalogue_times_out_and_is_cancelled(
     gateway: Gateway, target: PostgresServer, direct: psycopg.Connection
 ) -> None:
     with psycopg.connect(target.dsn()) as locking:
@@ -145,7 +164,7 @@ def test_a_locked_catalogue_is_given_up_on_and_its_statement_cancelled(
     wait_until(lambda: not running(direct, "attnotnull"))
 
 
-def test_a_schema_beyond_the_bound_is_cut_and_says_so(
+def test_schema_over_the_limit_is_cut_and_marked(
     gateway: Gateway, target: PostgresServer, direct: psycopg.Connection
 ) -> None:
     direct.execute("drop database if exists wide")
@@ -167,7 +186,9 @@ def test_a_schema_beyond_the_bound_is_cut_and_says_so(
     assert sum(len(name) + 3 for name in names) < MAX_ANSWER
 
 
-def test_many_at_once_leave_nothing_behind(gateway: Gateway, direct: psycopg.Connection) -> None:
+def test_concurrent_connection_tests_leave_no_connections_and_sessions(
+    gateway: Gateway, direct: psycopg.Connection
+) -> None:
     async def many() -> list[Mapping[str, Any]]:
         target_tasks = gateway.services.target_tasks
         asked = (target_tasks.ask(gateway.admin, "target", TargetTaskKind.TEST, source="127.0.0.1") for _ in range(12))

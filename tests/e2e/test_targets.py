@@ -1,4 +1,4 @@
-"""Targets as they are: ways to log in, TLS modes, and all the ways in which they fail."""
+"""Real targets: auth methods, TLS modes, and the ways in which targets fail."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ def attempt(gateway: Gateway, name: str, server: PostgresServer, **secret: str) 
 
 @pytest.mark.parametrize("user", ["by_md5", "by_scram", "by_password", "tls_only"])
 @pytest.mark.parametrize("mode", ["prefer", "require", "disable"])
-def test_ways_to_log_in(gateway: Gateway, strict: PostgresServer, user: str, mode: str) -> None:
+def test_gateway_logs_in_by_every_auth_method_and_tls_mode(
+    gateway: Gateway, strict: PostgresServer, user: str, mode: str
+) -> None:
     said = attempt(gateway, f"{user}-{mode}", strict, USER=user, PASS=f"pässwörd {user}", SSLMODE=mode)
     if user == "tls_only" and mode == "disable":
         assert "the target did not accept the gateway's own login" in said
@@ -92,11 +94,11 @@ def test_ways_to_log_in(gateway: Gateway, strict: PostgresServer, user: str, mod
         ("sometimes", "localhost", True, "SSLMODE must be one of"),
     ],
 )
-def test_verification(
+def test_tls_verification_follows_the_mode_host_and_authority(
     gateway: Gateway, strict: PostgresServer, authority: certificates.Issued, mode: str, host: str, root: bool,
     expected: str,
 ) -> None:  # fmt: skip
-    """`root` False: the authority of somebody else."""
+    """`root` False: another authority."""
     other = authority if root else certificates.issue("localhost")
     name = f"v-{mode}-{host}-{root}".replace(".", "_")
     said = attempt(gateway, name, strict, USER="by_scram", PASS="pässwörd by_scram", HOST=host, SSLMODE=mode,
@@ -104,24 +106,24 @@ def test_verification(
     assert expected in said
 
 
-def test_tls_that_the_target_does_not_offer(gateway: Gateway, target: PostgresServer) -> None:
+def test_required_tls_fails_if_the_target_offers_none(gateway: Gateway, target: PostgresServer) -> None:
     assert "offers no TLS" in attempt(gateway, "no-tls", target, SSLMODE="require")
     assert attempt(gateway, "no-tls-preferred", target, SSLMODE="prefer") == "postgres"
 
 
-def test_wrong_password_of_the_target_is_told_and_not_shown(gateway: Gateway, strict: PostgresServer) -> None:
+def test_wrong_target_password_is_reported_and_never_shown(gateway: Gateway, strict: PostgresServer) -> None:
     said = attempt(gateway, "wrong-password", strict, USER="by_scram", PASS="not-the-password")
     assert "the target did not accept the gateway's own login" in said
     assert "by_scram" not in said
     assert "not-the-password" not in said + gateway.worker.log()
 
 
-def test_unknown_database_is_the_targets_own_error(gateway: Gateway) -> None:
+def test_unknown_database_gets_the_targets_own_error(gateway: Gateway) -> None:
     with pytest.raises(psycopg.OperationalError, match='database "nowhere" does not exist'):
         psycopg.connect(gateway.url(database="nowhere"))
 
 
-def test_unreachable_target(gateway: Gateway) -> None:
+def test_unreachable_target_is_reported_to_the_client(gateway: Gateway) -> None:
     gateway.connection("unreachable", secret={"PORT": str(free_port())})
     with pytest.raises(psycopg.OperationalError, match="cannot be reached"):
         psycopg.connect(gateway.url("unreachable"))
@@ -153,7 +155,7 @@ def listener(answer: bytes | None) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.0 400 Bad Request\r\n\r\n", b"N", b"NR\0\0\0\x7f", b"S\x15\x03"])
-def test_a_target_that_is_no_postgresql(gateway: Gateway, answer: bytes) -> None:
+def test_target_that_is_not_postgres_is_an_error(gateway: Gateway, answer: bytes) -> None:
     with listener(answer) as port:
         name = f"no-postgres-{port}"
         gateway.connection(name, secret={"PORT": str(port)})
@@ -161,7 +163,7 @@ def test_a_target_that_is_no_postgresql(gateway: Gateway, answer: bytes) -> None
             psycopg.connect(gateway.url(name), connect_timeout=60)
 
 
-def test_a_silent_target_ends_at_the_deadline_and_delays_nobody(target: PostgresServer) -> None:
+def test_silent_target_times_out_and_delays_no_other_client(target: PostgresServer) -> None:
     gateway = Gateway(dial_timeout=8.0)
     try:
         gateway.start()
@@ -186,7 +188,7 @@ def fragile() -> Iterator[PostgresServer]:
         yield server
 
 
-def test_target_killed_in_the_middle_of_a_query(gateway: Gateway, fragile: PostgresServer) -> None:
+def test_killed_target_backend_ends_the_session(gateway: Gateway, fragile: PostgresServer) -> None:
     gateway.connection("fragile-killed", fragile)
     with psycopg.connect(gateway.url("fragile-killed"), autocommit=True) as connection:
         row = connection.execute("select pg_backend_pid()").fetchone()
@@ -201,7 +203,7 @@ def test_target_killed_in_the_middle_of_a_query(gateway: Gateway, fragile: Postg
     assert session.metadata["end_reason"] == "target_closed"
 
 
-def test_whole_target_gone_in_the_middle_of_a_query(gateway: Gateway, fragile: PostgresServer) -> None:
+def test_stopped_target_server_fails_the_query_and_later_logins(gateway: Gateway, fragile: PostgresServer) -> None:
     gateway.connection("fragile-gone", fragile)
     with psycopg.connect(gateway.url("fragile-gone"), autocommit=True) as connection, ThreadPoolExecutor(1) as pool:
         hurt = pool.submit(connection.execute, "select pg_sleep(120)")
@@ -213,8 +215,8 @@ def test_whole_target_gone_in_the_middle_of_a_query(gateway: Gateway, fragile: P
         psycopg.connect(gateway.url("fragile-gone"))
 
 
-def test_stopped_target_can_be_left_and_killed(gateway: Gateway, fragile: PostgresServer) -> None:
-    """A target that hangs: its session can be killed at once, and others do not notice."""
+def test_session_on_a_hanging_target_can_be_killed_at_once(gateway: Gateway, fragile: PostgresServer) -> None:
+    """Other sessions are not affected."""
     gateway.connection("fragile-stopped", fragile)
     with psycopg.connect(gateway.url("fragile-stopped"), autocommit=True) as connection:
         row = connection.execute("select pg_backend_pid()").fetchone()
@@ -234,8 +236,7 @@ def test_stopped_target_can_be_left_and_killed(gateway: Gateway, fragile: Postgr
             os.kill(row[0], signal.SIGCONT)
 
 
-def test_client_killed_in_the_middle_of_a_query(gateway: Gateway, direct: psycopg.Connection) -> None:
-    """What it asked for stops on the target."""
+def test_disconnected_clients_query_stops_on_the_target(gateway: Gateway, direct: psycopg.Connection) -> None:
     connection = psycopg.connect(gateway.url())
     connection.pgconn.send_query(b"select 'abandoned', pg_sleep(120)")
     wait_until(lambda: running(direct, "abandoned"))
@@ -245,7 +246,9 @@ def test_client_killed_in_the_middle_of_a_query(gateway: Gateway, direct: psycop
     assert gateway.finished(session.id).metadata["end_reason"] == "client_closed"
 
 
-def test_client_reset_in_the_middle_of_a_query(gateway: Gateway, direct: psycopg.Connection) -> None:
+def test_query_of_a_client_that_resets_its_connection_stops_on_the_target(
+    gateway: Gateway, direct: psycopg.Connection
+) -> None:
     connection = psycopg.connect(gateway.url())
     connection.pgconn.send_query(b"select 'reset', pg_sleep(120)")
     wait_until(lambda: running(direct, "reset"))

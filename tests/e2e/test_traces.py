@@ -1,4 +1,4 @@
-"""A whole gateway and an agent send traces to a collector: who waits for what, and nothing that anybody asked."""
+"""A whole gateway and an agent send traces to a collector: where time was spent, and no statement text."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def edge(gateway: Gateway, target: PostgresServer, traced: dict[str, str]) -> It
     made.stop()
 
 
-def test_a_session_of_a_native_client_is_one_trace(gateway: Gateway, collector: Collector) -> None:
+def test_session_of_a_native_client_is_one_trace(gateway: Gateway, collector: Collector) -> None:
     with connected(gateway, "near") as client:
         client.execute(f"select '{MARK}'")
     (session,) = collector.until(lambda: collector.named("session", postern_connection="near", postern_verb="connect"))
@@ -77,7 +77,7 @@ def test_a_session_of_a_native_client_is_one_trace(gateway: Gateway, collector: 
     assert json.loads(shown)["metadata"]["trace_id"] == session.trace
 
 
-def test_a_request_its_script_and_the_agent_go_on_with_the_callers_trace(
+def test_api_request_script_and_agent_continue_the_callers_trace(
     gateway: Gateway, collector: Collector, api: httpx.Client, edge: AgentProcess
 ) -> None:
     script = {"connection": "far", "script": f"select '{MARK}'"}
@@ -101,7 +101,7 @@ def test_a_request_its_script_and_the_agent_go_on_with_the_callers_trace(
     assert not [one for one in shown if key in str(one.raw)]
 
 
-def test_a_target_task_is_part_of_the_request_that_asks(collector: Collector, api: httpx.Client, edge: object) -> None:
+def test_target_task_belongs_to_the_trace_of_its_request(collector: Collector, api: httpx.Client, edge: object) -> None:
     assert api.get("/connections/far/test").status_code == 200
     (target_task,) = collector.until(lambda: collector.named("target_task", postern_connection="far"))
     request = _of(collector, "GET /api/connections/{nameOrID}/test", target_task.parent)
@@ -109,7 +109,7 @@ def test_a_target_task_is_part_of_the_request_that_asks(collector: Collector, ap
     collector.until(lambda: [one for one in collector.named("agent.dial") if one.trace == target_task.trace])
 
 
-def test_what_follows_a_session_is_traced(gateway: Gateway, collector: Collector) -> None:
+def test_archiving_of_a_session_is_traced(gateway: Gateway, collector: Collector) -> None:
     with connected(gateway, "near") as client:
         client.execute("select 1")
     (put, *_) = collector.until(lambda: collector.named("blob.put"))
@@ -118,7 +118,7 @@ def test_what_follows_a_session_is_traced(gateway: Gateway, collector: Collector
     assert round_.facts["postern.segments.stored"]
 
 
-def test_a_target_that_is_away_fails(gateway: Gateway, collector: Collector) -> None:
+def test_unavailable_target_fails_the_span_without_a_message(gateway: Gateway, collector: Collector) -> None:
     connection(gateway, "away", "embedded", 1)
     with pytest.raises(psycopg.OperationalError):
         connected(gateway, "away")
@@ -127,7 +127,7 @@ def test_a_target_that_is_away_fails(gateway: Gateway, collector: Collector) -> 
     assert session.raw.status.message == ""  # an error's text may quote anything
 
 
-def test_who_may_not_is_told_apart_from_what_is_away(
+def test_denied_access_fails_the_span_with_its_own_error_type(
     gateway: Gateway, collector: Collector, target: PostgresServer
 ) -> None:
     connection(gateway, "closed", "embedded", target.port)
@@ -141,7 +141,7 @@ def test_who_may_not_is_told_apart_from_what_is_away(
     assert "session.dial" not in collector.below(session)
 
 
-def test_who_gets_no_session_is_counted(gateway: Gateway, api: httpx.Client) -> None:
+def test_client_without_a_session_is_counted_with_the_reason(gateway: Gateway, api: httpx.Client) -> None:
     connection(gateway, "nowhere", "embedded", 1)
     with pytest.raises(psycopg.OperationalError):
         connected(gateway, "nowhere")
@@ -151,7 +151,7 @@ def test_who_gets_no_session_is_counted(gateway: Gateway, api: httpx.Client) -> 
     assert 'postern_spans_dropped_total{process="w1"} 0.0' in text
 
 
-def test_a_stranger_at_the_api_does_not_choose_a_trace(gateway: Gateway, collector: Collector) -> None:
+def test_unauthenticated_request_cannot_set_its_trace(gateway: Gateway, collector: Collector) -> None:
     address = gateway.told["api_url"]
     given = "00-11111111111111111111111111111111-2222222222222222-01"
     with httpx.Client(base_url=f"{address}/api", headers={"traceparent": given}) as stranger:
@@ -162,7 +162,7 @@ def test_a_stranger_at_the_api_does_not_choose_a_trace(gateway: Gateway, collect
     assert len(found) <= 50
 
 
-def test_nothing_that_is_sent_tells_what_was_asked_or_who_asked(collector: Collector) -> None:
+def test_exported_spans_contain_no_statements_users_or_secrets(collector: Collector) -> None:
     whole = b"".join(collector.bodies)
     assert whole
     for secret in (MARK, "@localhost", PASSWORD, "stranger-1", "select"):

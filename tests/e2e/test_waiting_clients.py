@@ -1,5 +1,5 @@
-"""Clients that wait at login for their colleagues, as they are: psql says for whom, goes on by itself, and is cut when
-what it was given ends."""
+"""Clients that wait at login for a review: psql shows whose approval is pending, continues automatically, and is
+disconnected when its access ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import wait_until, within
 from tests.support.world import CLIENT
 
-from postern.cli.terminal.forward import PortForward, Reached
+from postern.cli.terminal.forward import PortForward, StreamRequest
 from postern.domain.identity.credential import Issued
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import Principal, PrincipalStatus
@@ -172,7 +172,7 @@ def tunnelled(
     authority = tls.authority(gateway.settings)
     assert authority is not None
     url = f"wss://localhost:{gateway.settings.tunnel_port}"
-    reached = Reached(url, login.token, name, authority.read_text(), reason, duration)
+    reached = StreamRequest(url, login.token, name, authority.read_text(), reason, duration)
     forward = PortForward(reached, lambda _: None)
     port = gateway.call(forward.start(0))
     yield f"postgresql://ann@127.0.0.1:{port}/postgres?sslmode=disable"
@@ -183,15 +183,19 @@ def url_of(gateway: Gateway, who: Principal, issued: Issued | None = None, port:
     return gateway.url(NAME, issued=issued or gateway.credential(NAME, principal=who), port=port)
 
 
-def test_psql_is_told_waits_and_goes_on_by_itself(gateway: Gateway, ann: Principal, dba: Principal) -> None:
+def test_psql_waits_for_its_review_and_continues_once_approved(
+    gateway: Gateway, ann: Principal, dba: Principal
+) -> None:
     client = Psql(url_of(gateway, ann))
     said = client.told("postern reviews approve")
     review = waiting(gateway, ann)
     assert (
-        "NOTICE:  connection 'asked' needs a review before you can connect: 1 person of the group 'dba' must agree"
+        "NOTICE:  connection 'asked' needs a review before you can connect: 1 member of the group 'dba' must approve"
         in said
     )
-    assert f"{gateway.settings.api_url}/api/reviews/page/{review.id} or postern reviews approve {review.id}" in said
+    assert (
+        f"{gateway.settings.api_url}/api/reviews/page/{review.id} or with `postern reviews approve {review.id}`" in said
+    )
     assert review.session_id is not None
     waits = gateway.session(review.session_id)
     assert (waits.status, waits.worker, waits.metadata["database"]) == (SessionStatus.OPEN, None, "postgres")
@@ -203,7 +207,7 @@ def test_psql_is_told_waits_and_goes_on_by_itself(gateway: Gateway, ann: Princip
     assert [one.id for one in sessions_of(gateway, ann)] == [review.session_id]
 
 
-def test_psql_says_why_it_is_rejected(gateway: Gateway, ann: Principal, dba: Principal) -> None:
+def test_psql_shows_why_its_review_was_rejected(gateway: Gateway, ann: Principal, dba: Principal) -> None:
     client = Psql(url_of(gateway, ann))
     review = waiting(gateway, ann)
     decide(gateway, dba, review, Choice.REJECTED, "use the replica")
@@ -214,7 +218,9 @@ def test_psql_says_why_it_is_rejected(gateway: Gateway, ann: Principal, dba: Pri
     assert gateway.finished(review.session_id).metadata["end_reason"] == "rejected"
 
 
-def test_a_burst_is_let_in_by_one_review_and_cut_with_it(gateway: Gateway, ann: Principal, dba: Principal) -> None:
+def test_burst_of_clients_is_admitted_by_one_review_and_ends_when_it_is_revoked(
+    gateway: Gateway, ann: Principal, dba: Principal
+) -> None:
     url = url_of(gateway, ann)
     holders = [Holder(url) for _ in range(10)]
     review = waiting(gateway, ann)
@@ -238,7 +244,7 @@ def test_a_burst_is_let_in_by_one_review_and_cut_with_it(gateway: Gateway, ann: 
     wait_until(lambda: again.error)
 
 
-def test_attack_what_was_given_is_used_by_another_credential_address_or_person(
+def test_attack_approval_admits_no_other_credential_address_or_user(
     gateway: Gateway, ann: Principal, dba: Principal
 ) -> None:
     issued = gateway.credential(NAME, principal=ann)
@@ -286,7 +292,7 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-def test_psql_waits_over_tls(gateway: Gateway, ann: Principal, dba: Principal) -> None:
+def test_psql_waits_for_its_review_over_tls(gateway: Gateway, ann: Principal, dba: Principal) -> None:
     issued = gateway.credential(NAME, principal=ann)
     client = Psql(gateway.url(NAME, issued=issued, sslmode="require", channel_binding="require"))
     client.told("NOTICE")
@@ -295,7 +301,7 @@ def test_psql_waits_over_tls(gateway: Gateway, ann: Principal, dba: Principal) -
 
 
 @pytest.mark.parametrize("agreed", [True, False])
-def test_asyncpg_waits(gateway: Gateway, ann: Principal, dba: Principal, agreed: bool) -> None:
+def test_asyncpg_waits_for_its_review(gateway: Gateway, ann: Principal, dba: Principal, agreed: bool) -> None:
     url = url_of(gateway, ann)
 
     async def main() -> int:
@@ -317,7 +323,7 @@ def test_asyncpg_waits(gateway: Gateway, ann: Principal, dba: Principal, agreed:
                 held.result(60)
 
 
-def test_a_client_that_goes_away_finds_its_review_again(gateway: Gateway, ann: Principal, dba: Principal) -> None:
+def test_reconnecting_client_resumes_its_review(gateway: Gateway, ann: Principal, dba: Principal) -> None:
     url = url_of(gateway, ann)
     client = Psql(url)
     client.told("NOTICE")
@@ -331,7 +337,7 @@ def test_a_client_that_goes_away_finds_its_review_again(gateway: Gateway, ann: P
     assert again.ended()[:2] == (0, "42\n")
 
 
-def test_who_withdraws_or_kills_what_waits_is_let_go(gateway: Gateway, ann: Principal) -> None:
+def test_withdrawn_or_killed_waiting_session_ends(gateway: Gateway, ann: Principal) -> None:
     url = url_of(gateway, ann)
     client = Psql(url)
     review = waiting(gateway, ann)
@@ -345,7 +351,7 @@ def test_who_withdraws_or_kills_what_waits_is_let_go(gateway: Gateway, ann: Prin
     assert gateway.finished(review.session_id).metadata["end_reason"] == "withdrawn"
 
 
-def test_a_user_who_is_deactivated_waits_no_more(gateway: Gateway, ann: Principal) -> None:
+def test_deactivated_users_waiting_client_is_disconnected(gateway: Gateway, ann: Principal) -> None:
     client = Psql(url_of(gateway, ann))
     waiting(gateway, ann)
     client.told("NOTICE")
@@ -354,7 +360,9 @@ def test_a_user_who_is_deactivated_waits_no_more(gateway: Gateway, ann: Principa
     assert "FATAL" in client.ended()[2]
 
 
-def test_clients_of_the_tunnel_wait_say_why_and_are_cut(gateway: Gateway, ann: Principal, dba: Principal) -> None:
+def test_tunnelled_client_waits_with_its_reason_and_ends_when_access_is_revoked(
+    gateway: Gateway, ann: Principal, dba: Principal
+) -> None:
     with tunnelled(gateway, ann, "ticket 4711", 3600) as url:
         client = Psql(url)
         client.told("NOTICE")
@@ -368,19 +376,19 @@ def test_clients_of_the_tunnel_wait_say_why_and_are_cut(gateway: Gateway, ann: P
             assert "was revoked" in is_cut(mine)
 
 
-def test_access_ends_when_its_time_is_over(gateway: Gateway, ann: Principal, dba: Principal) -> None:
+def test_session_ends_when_the_granted_duration_has_passed(gateway: Gateway, ann: Principal, dba: Principal) -> None:
     with tunnelled(gateway, ann, duration=8) as url:
         holder = Holder(url)
         decide(gateway, dba, waiting(gateway, ann), Choice.APPROVED)
         mine = holder.done()
         said = wait_until(lambda: "" if mine.closed else is_cut_now(mine), within(10))
-        assert "ended" in said
+        assert "expired" in said
         ended = gateway.finished(sessions_of(gateway, ann)[0].id)
         assert ended.metadata["end_reason"] == "expired"
 
 
-def test_access_ends_when_its_time_window_closes(gateway: Gateway, ann: Principal, dba: Principal) -> None:
-    """Windows are of whole minutes, so this takes one."""
+def test_session_ends_when_its_time_window_closes(gateway: Gateway, ann: Principal, dba: Principal) -> None:
+    """Windows are of whole minutes, so this test takes one."""
     url = url_of(gateway, ann)
     holder = Holder(url)
     review = waiting(gateway, ann)
@@ -392,7 +400,7 @@ def test_access_ends_when_its_time_window_closes(gateway: Gateway, ann: Principa
     assert mine.execute("select 1").fetchone() == (1,)
     assert datetime.now(UTC) < closes
     wait_until(lambda: datetime.now(UTC) >= closes, 80)
-    assert "the access that was approved has ended" in is_cut(mine)
+    assert "the approved access has expired" in is_cut(mine)
     assert gateway.finished(sessions_of(gateway, ann)[0].id).metadata["end_reason"] == "expired"
     again = Psql(url)  # may ask anew at once
     anew = waiting(gateway, ann)
@@ -401,7 +409,7 @@ def test_access_ends_when_its_time_window_closes(gateway: Gateway, ann: Principa
     assert again.ended()[0] == 2
 
 
-def test_more_than_may_be_given_is_refused_with_words(gateway: Gateway, ann: Principal) -> None:
+def test_excessive_access_duration_is_rejected_with_the_limit(gateway: Gateway, ann: Principal) -> None:
     with tunnelled(gateway, ann, duration=10_000_000) as url:
         code, _, said = Psql(url).ended()
         assert code == 2
@@ -409,7 +417,9 @@ def test_more_than_may_be_given_is_refused_with_words(gateway: Gateway, ann: Pri
     assert not reviews_of(gateway, ann)
 
 
-def test_without_waiting_psql_is_told_how_to_come_back(gateway: Gateway, ann: Principal, dba: Principal) -> None:
+def test_psql_gets_instructions_to_reconnect_if_waiting_is_disabled(
+    gateway: Gateway, ann: Principal, dba: Principal
+) -> None:
     port = free_port()
     worker = gateway.add_worker("hurried", postgres_port=port, tunnel_port=free_port(), review_wait=0)
     try:
@@ -428,7 +438,7 @@ def test_without_waiting_psql_is_told_how_to_come_back(gateway: Gateway, ann: Pr
 
 
 @pytest.mark.parametrize("killed", [True, False])
-def test_a_worker_that_goes_leaves_the_review_for_who_comes_back(
+def test_review_survives_a_stopped_worker_for_the_reconnecting_client(
     gateway: Gateway, ann: Principal, dba: Principal, killed: bool
 ) -> None:
     port, name = free_port(), f"mortal-{killed}"
@@ -443,7 +453,7 @@ def test_a_worker_that_goes_leaves_the_review_for_who_comes_back(
             assert client.ended()[0] == 2
         else:
             assert worker.stop() == 0
-            assert "the gateway is stopping; connect again to wait on" in client.ended()[2]
+            assert "the gateway is stopping; connect again to continue waiting" in client.ended()[2]
         worker.start()
         again = Psql(url)
         assert str(review.id) in again.told("postern reviews approve")
@@ -456,7 +466,7 @@ def test_a_worker_that_goes_leaves_the_review_for_who_comes_back(
         del gateway.workers[name]
 
 
-def test_a_target_that_is_away_ends_the_session_that_waited_and_not_the_grant(
+def test_unavailable_target_ends_the_waiting_session_and_not_the_grant(
     gateway: Gateway, dba: Principal, ann: Principal
 ) -> None:
     nowhere = gateway.connection("asked-nowhere", None, secret={"PORT": str(free_port())}, reviewers=("dba",))

@@ -61,11 +61,11 @@ async def say(gateway: Gateway, dba: Principal, review: Review, choice: Choice, 
     await asyncio.to_thread(decide, gateway, dba, review, choice, comment)
 
 
-def test_a_terminal_waits_runs_and_is_cut(gateway: Gateway, dba: Principal, shell: str) -> None:
+def test_terminal_waits_runs_and_ends_when_access_is_revoked(gateway: Gateway, dba: Principal, shell: str) -> None:
     async def work(opened: Opened) -> None:
         opened.type("echo ra''n\r")  # ahead of everything
         review = await there(gateway, opened)
-        assert "1 person of the group 'dba' must agree" in opened.client.text(m.STDERR)
+        assert "1 member of the group 'dba' must approve" in opened.client.text(m.STDERR)
         assert review.reason == "ticket 4711"
         assert "ran" not in opened.client.text()
         await say(gateway, dba, review, Choice.APPROVED)
@@ -81,8 +81,8 @@ def test_a_terminal_waits_runs_and_is_cut(gateway: Gateway, dba: Principal, shel
     assert session.id == reviews_of(gateway, gateway.admin)[0].session_id
 
 
-def test_a_typed_line_waits_and_another_spelling_does_not(gateway: Gateway) -> None:
-    """Advice, as README's table says."""
+def test_review_of_a_typed_line_is_advisory_only(gateway: Gateway) -> None:
+    """README's table of protocol support says so."""
     name = f"typed-{uuid4().hex[:8]}"
     typed, colleague = command(gateway, name, "bash", "--norc"), person(gateway, f"{name}@example.com", "admin")
     rule = Rule(RuleType.PATTERN_MATCH, (), "dangerous", "four eyes", action=Action.REVIEW)
@@ -107,7 +107,7 @@ def test_a_typed_line_waits_and_another_spelling_does_not(gateway: Gateway) -> N
     assert HOLDS["Commands: terminals (`postern connect`)"]["reviews"] == {ENFORCED, ADVISORY}
 
 
-def test_pipes_wait_and_lose_nothing(gateway: Gateway, dba: Principal, shell: str) -> None:
+def test_piped_input_waits_for_the_review_and_loses_no_bytes(gateway: Gateway, dba: Principal, shell: str) -> None:
     data = bytes(range(256)) * 2_000  # more than is kept while nobody reads
 
     async def work(opened: Opened) -> None:
@@ -120,7 +120,7 @@ def test_pipes_wait_and_lose_nothing(gateway: Gateway, dba: Principal, shell: st
     talk(gateway, shell, work, terminal=None, arguments=["-c", "cat"])
 
 
-def test_ctrl_c_ends_the_waiting_and_not_the_review(gateway: Gateway, dba: Principal, shell: str) -> None:
+def test_ctrl_c_stops_waiting_and_keeps_the_review(gateway: Gateway, dba: Principal, shell: str) -> None:
     async def leaves(opened: Opened) -> None:
         await there(gateway, opened)
         opened.type("\x03")
@@ -152,7 +152,7 @@ def test_ctrl_c_ends_the_waiting_and_not_the_review(gateway: Gateway, dba: Princ
         gateway.token = token
 
 
-def test_a_script_runs_once_after_it_was_approved(gateway: Gateway, dba: Principal, shell: str) -> None:
+def test_approved_script_runs_once(gateway: Gateway, dba: Principal, shell: str) -> None:
     ann = person(gateway, f"ann-{uuid4().hex[:8]}@example.com", "dev")
     services = gateway.services
     submitted = gateway.call(
@@ -179,7 +179,7 @@ def test_a_script_runs_once_after_it_was_approved(gateway: Gateway, dba: Princip
         gateway.call(services.sessions.execute(ann, submitted.id))
 
 
-def test_what_was_approved_while_nobody_waited_is_taken_by_who_comes_back(
+def test_access_approved_after_the_client_left_is_used_by_its_next_login(
     gateway: Gateway, dba: Principal, target: PostgresServer
 ) -> None:
     gateway.connection("later", target, reviewers=("dba",))
@@ -201,7 +201,7 @@ def test_what_was_approved_while_nobody_waited_is_taken_by_who_comes_back(
     assert gateway.finished(review.session_id).metadata["end_reason"] == "client_closed"
 
 
-def test_what_is_revoked_while_its_target_is_dialled_is_cut_at_once(gateway: Gateway, dba: Principal) -> None:
+def test_access_revoked_during_dialling_ends_the_session_at_once(gateway: Gateway, dba: Principal) -> None:
     ann = person(gateway, f"ann-{uuid4().hex[:8]}@example.com", "dev")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         secret = {"PORT": str(silent.getsockname()[1])}

@@ -21,7 +21,7 @@ def test_stopped_worker_is_replaced_and_new_clients_are_served() -> None:
         with psycopg.connect(url) as before:
             assert before.execute("select 1").fetchone() == (1,)
             os.kill(hung, signal.SIGSTOP)
-            wait_until(lambda: "w1 runs again" in gateway.log, PATIENT)
+            wait_until(lambda: "w1 has restarted" in gateway.log, PATIENT)
             assert f"w1 (pid {hung}) hangs: its event loop has sent no heartbeat for 5 s" in gateway.log
             assert gateway.processes("worker") != [hung]
             with pytest.raises(psycopg.OperationalError):

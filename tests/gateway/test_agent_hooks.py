@@ -51,24 +51,24 @@ def alive(one: Hook) -> set[int]:
     return processes(-1, f"POSTERN_HOOK_ID={one.id}".encode())
 
 
-async def test_a_hook_runs_at_the_agent(worker: Worker, agent: AgentHere) -> None:
+async def test_hook_runs_at_the_agent_without_its_secrets(worker: Worker, agent: AgentHere) -> None:
     text = "import os, sys\nprint(os.environ['POSTERN_HOOK_PAYLOAD'], 'PASS' in os.environ)\nsys.exit(2)\n"
     assert await run(worker, hook(text)) == HookOutcome(2, "Y29udGV4dA== False\n")
     assert (worker.tunnels.streams, agent.orders.running) == (0, 0)
 
 
-async def test_the_largest_one_fits_through_the_tunnel(worker: Worker, agent: AgentHere) -> None:
+async def test_largest_hook_fits_through_the_tunnel(worker: Worker, agent: AgentHere) -> None:
     text = "print(1)#" + "x" * (MAX_HOOK - 9)
     full = Hook(uuid4(), text, "A" * 65_536, 60)
     assert await run(worker, full) == HookOutcome(0, "1\n")
 
 
-async def test_one_that_hangs_is_ended_by_its_agent(worker: Worker, agent: AgentHere) -> None:
+async def test_hanging_hook_is_ended_by_its_agent(worker: Worker, agent: AgentHere) -> None:
     outcome = await run(worker, hook("import time; time.sleep(300)", seconds=0.5))
-    assert (outcome.exit_code, outcome.reason) == (None, "it did not end within 0.5 seconds, and was ended")
+    assert (outcome.exit_code, outcome.reason) == (None, "it did not finish within 0.5 seconds and was terminated")
 
 
-async def test_an_agent_that_may_not(worker: Worker, material: TlsFiles) -> None:
+async def test_hook_is_denied_by_the_policy_of_its_agent(worker: Worker, material: TlsFiles) -> None:
     here = AgentHere(material, NO_COMMANDS)
     here.want(worker)
     await worker.until_there()
@@ -77,20 +77,20 @@ async def test_an_agent_that_may_not(worker: Worker, material: TlsFiles) -> None
     await here.held.close("done")
 
 
-async def test_an_older_agent_says_that_it_does_not_know_them(
+async def test_older_agent_rejects_the_hook_order(
     worker: Worker, agent: AgentHere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("postern.agent.serve.HOOK", "an order that nobody gives")
-    with pytest.raises(ProtocolViolation, match="does not know the order 'hook'; is it older than the gateway"):
+    with pytest.raises(ProtocolViolation, match="does not support the order 'hook'; if it is older than the gateway"):
         await run(worker, hook("print(1)"))
 
 
-async def test_no_agent_is_there(worker: Worker) -> None:
+async def test_hook_of_an_offline_agent_is_unavailable(worker: Worker) -> None:
     with pytest.raises(Unavailable, match="offline"):
         await run(worker, hook("print(1)"))
 
 
-async def test_an_agent_that_is_lost_meanwhile_is_not_asked_twice(
+async def test_hook_of_a_lost_agent_fails_and_is_not_run_again(
     worker: Worker, agent: AgentHere, material: TlsFiles, tmp_path: Path
 ) -> None:
     one, there = hanging(tmp_path)
@@ -107,7 +107,7 @@ async def test_an_agent_that_is_lost_meanwhile_is_not_asked_twice(
     await other.held.close("done")
 
 
-async def test_who_waits_no_more_ends_it(worker: Worker, agent: AgentHere, tmp_path: Path) -> None:
+async def test_cancelled_hook_is_ended_at_the_agent(worker: Worker, agent: AgentHere, tmp_path: Path) -> None:
     one, there = hanging(tmp_path)
     task = asyncio.ensure_future(run(worker, one))
     await until(there.exists)
@@ -121,12 +121,12 @@ async def test_who_waits_no_more_ends_it(worker: Worker, agent: AgentHere, tmp_p
     "answer",
     [{}, {"exit_code": "0", "output": "", "reason": ""}, {"exit_code": 256, "output": "", "reason": ""}],
 )
-def test_attack_an_agent_that_answers_nonsense(answer: dict[str, object]) -> None:
+def test_attack_malformed_hook_outcome_is_a_protocol_violation(answer: dict[str, object]) -> None:
     with pytest.raises(ProtocolViolation, match="is not valid"):
         read_answer(answer)
 
 
-def test_attack_an_agent_that_answers_at_length() -> None:
+def test_attack_overlong_hook_outcome_is_cut() -> None:
     found = read_answer({"exit_code": 0, "output": "a\0\ud800" + "x" * 200_000, "reason": "y" * 200_000})
     assert found.output == "a\ufffd?" + "x" * (MAX_OUTPUT - 3 - len(MORE)) + MORE
     assert len(found.reason) == 1_000

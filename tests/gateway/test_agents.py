@@ -1,4 +1,4 @@
-"""An agent and a worker's door, joined by a real tunnel over TLS, in front of a real PostgreSQL."""
+"""An agent and a worker's tunnel endpoint, joined by a real tunnel over TLS, in front of a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from postern.errors import Denied, Unauthenticated, Unavailable
 from postern.gateway.agent_dialers import RemoteAgents
 from postern.gateway.clients.listener import HandshakeRunner
 from postern.gateway.clients.tunnel_endpoint import TunnelEndpoint
-from postern.gateway.gateway_protocols import Runner
 from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.link_registry import LinkRegistry
 from postern.protocols.gateway_queries import TargetRefused
 from postern.relay.relay_target import Start, Target
 from postern.services.identity.logins.authentication import Authentication
+from postern.services.targets.terminal_attestations import TerminalAttestations
 from postern.transport import certificates, websocket
 from postern.transport.certificates import TlsFiles
 
@@ -72,14 +72,14 @@ class Worker:
     async def start(self, port: int = 0) -> None:
         logins = HandshakeRunner(timeout=60, most=100, most_per_address=100)
         nobody, links = cast("Authentication", None), cast("LinkRegistry", None)
-        none = cast("Runner", None)
         self.door = TunnelEndpoint(
             worker=self.name,
             authentication=nobody,
+            attestations=cast("TerminalAttestations", None),
             agents=Enrolment(),
             tunnels=self.tunnels,
             carriers={},
-            commands=none,
+            runners={},
             links=links,
             logins=logins,
         )
@@ -158,7 +158,7 @@ async def query(target: Target, text: bytes = b"select 'it is me'") -> bytes:
     return heard
 
 
-async def test_a_target_is_logged_in_to_by_the_agent_and_then_piped(
+async def test_agent_logs_in_to_the_target_and_then_pipes_bytes(
     worker: Worker, agent: AgentHere, postgres_server: PostgresServer
 ) -> None:
     target = await dial(worker, permit_for(postgres_server))
@@ -171,7 +171,7 @@ async def test_a_target_is_logged_in_to_by_the_agent_and_then_piped(
         await agent.orders.idle.wait()
 
 
-async def test_a_running_request_is_cancelled_through_the_agent(
+async def test_running_statement_is_cancelled_through_the_agent(
     worker: Worker, agent: AgentHere, postgres_server: PostgresServer
 ) -> None:
     permit = permit_for(postgres_server)
@@ -184,7 +184,7 @@ async def test_a_running_request_is_cancelled_through_the_agent(
     target.stream.close()
 
 
-async def test_what_the_target_says_of_the_login_comes_back_as_it_was(
+async def test_login_error_of_the_target_reaches_the_gateway_unchanged(
     worker: Worker, agent: AgentHere, postgres_server: PostgresServer
 ) -> None:
     with pytest.raises(TargetRefused, match="nowhere") as refused:
@@ -196,7 +196,7 @@ async def test_what_the_target_says_of_the_login_comes_back_as_it_was(
         await dial(worker, permit_for(postgres_server, USER=""))
 
 
-async def test_the_agents_own_policy_is_the_last_word(
+async def test_agent_policy_denies_a_connection(
     worker: Worker, material: TlsFiles, postgres_server: PostgresServer
 ) -> None:
     agent = AgentHere(material, LocalPolicy(connections=("billing",)))
@@ -207,7 +207,7 @@ async def test_the_agents_own_policy_is_the_last_word(
     await agent.held.close("done")
 
 
-async def test_a_target_that_accepts_and_never_answers_is_given_up_in_time(worker: Worker, agent: AgentHere) -> None:
+async def test_login_to_a_silent_target_times_out(worker: Worker, agent: AgentHere) -> None:
     silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     server = PostgresServer(port=silent.sockets[0].getsockname()[1])
     with pytest.raises(Unavailable, match=r"did not answer within 1 seconds"):
@@ -215,7 +215,7 @@ async def test_a_target_that_accepts_and_never_answers_is_given_up_in_time(worke
     silent.close()
 
 
-async def test_an_agent_that_is_not_there_is_waited_for_and_then_said_to_be_offline(
+async def test_missing_agent_is_waited_for_and_then_reported_as_offline(
     worker: Worker, material: TlsFiles, postgres_server: PostgresServer
 ) -> None:
     with pytest.raises(Unavailable, match="offline"):
@@ -229,7 +229,7 @@ async def test_an_agent_that_is_not_there_is_waited_for_and_then_said_to_be_offl
     await agent.held.close("done")
 
 
-async def test_an_unknown_key_gets_no_tunnel(worker: Worker, material: TlsFiles) -> None:
+async def test_unknown_agent_key_gets_no_tunnel(worker: Worker, material: TlsFiles) -> None:
     agent = AgentHere(material, secret=Secret("xagt-" + "b" * 43))
     agent.want(worker)
     await asyncio.sleep(0.5)
@@ -238,7 +238,7 @@ async def test_an_unknown_key_gets_no_tunnel(worker: Worker, material: TlsFiles)
     await agent.held.close("done")
 
 
-async def test_the_newest_tunnel_of_an_instance_wins_and_other_instances_stay(
+async def test_newest_tunnel_of_an_instance_replaces_only_its_older_one(
     worker: Worker, material: TlsFiles, postgres_server: PostgresServer
 ) -> None:
     first, second = AgentHere(material), AgentHere(material)
@@ -255,7 +255,7 @@ async def test_the_newest_tunnel_of_an_instance_wins_and_other_instances_stay(
         await held.close("done")
 
 
-async def test_one_tunnel_to_each_of_several_workers_behind_one_address(
+async def test_agent_opens_one_tunnel_to_each_worker_behind_one_address(
     material: TlsFiles, postgres_server: PostgresServer
 ) -> None:
     workers = [Worker("one", material), Worker("two", material), Worker("three", material)]
@@ -278,7 +278,7 @@ async def test_one_tunnel_to_each_of_several_workers_behind_one_address(
         await worker.stop()
 
 
-async def test_draining_takes_nothing_new_and_lets_what_runs_end(
+async def test_draining_agent_accepts_no_new_targets_and_waits_for_running_ones(
     worker: Worker, material: TlsFiles, postgres_server: PostgresServer
 ) -> None:
     agent = AgentHere(material)
@@ -296,7 +296,7 @@ async def test_draining_takes_nothing_new_and_lets_what_runs_end(
         await closing
 
 
-async def test_attack_a_key_comes_with_instances_without_end(
+async def test_attack_instances_per_agent_key_are_limited(
     worker: Worker, material: TlsFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("postern.gateway.gateway_tunnels.MOST_INSTANCES", 2)

@@ -1,4 +1,4 @@
-"""Cancel requests: which link they stop, and how many wrong keys an attacker may try."""
+"""Cancel requests: which link they cancel, and how many wrong keys an attacker can try."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def key_of(pid: int, secret: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("size", [4, 32])
-async def test_clients_with_one_process_id_are_told_apart_by_their_secrets(size: int) -> None:
-    """Two targets may give the same process id."""
+async def test_cancel_key_secret_distinguishes_clients_with_the_same_process_id(size: int) -> None:
+    """Two targets can assign the same process id."""
     worker = Worker()
     keys = [key_of(PID, bytes([number]) * size) for number in (1, 2)]
     (first, one), (_, two) = (worker.add(key) for key in keys)
@@ -76,7 +76,7 @@ async def test_clients_with_one_process_id_are_told_apart_by_their_secrets(size:
     assert (one.cancelled, two.cancelled) == (0, 2)
 
 
-async def test_a_key_is_found_at_another_worker() -> None:
+async def test_cancel_key_is_found_at_another_worker() -> None:
     signals = LocalSignals()
     here, there = Worker(signals), Worker(signals)
     key = key_of(PID, b"abcd")
@@ -85,7 +85,7 @@ async def test_a_key_is_found_at_another_worker() -> None:
     assert driver.cancelled == 1
 
 
-async def test_attack_secrets_are_tried_for_a_known_process_id(caplog: pytest.LogCaptureFixture) -> None:
+async def test_attack_wrong_cancel_keys_per_address_are_limited(caplog: pytest.LogCaptureFixture) -> None:
     worker = Worker()
     key = key_of(PID, b"abcd")
     link, driver = worker.add(key)
@@ -98,7 +98,7 @@ async def test_attack_secrets_are_tried_for_a_known_process_id(caplog: pytest.Lo
     assert driver.cancelled == 1
 
 
-async def test_attack_secrets_are_tried_from_many_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_attack_wrong_cancel_keys_over_all_addresses_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_registry, "MAX_WRONG_KEYS", 300)
     worker = Worker()
     key = key_of(PID, b"abcd")
@@ -109,7 +109,7 @@ async def test_attack_secrets_are_tried_from_many_addresses(monkeypatch: pytest.
     assert driver.cancelled == 0
 
 
-async def test_wrong_keys_for_another_process_change_nothing() -> None:
+async def test_wrong_cancel_keys_for_another_process_do_not_count() -> None:
     worker = Worker()
     key = key_of(PID, b"abcd")
     _, driver = worker.add(key)
@@ -132,8 +132,8 @@ class Written(StreamHandshake):
 
 @pytest.mark.parametrize(("protocol", "size"), [(m.PROTOCOL_3_0, 4), (m.PROTOCOL_3_2, 32)])
 @pytest.mark.parametrize("process", [1, PID, (1 << 32) - 1, 0, 1 << 32])
-def test_the_welcome_names_the_process_of_the_target(process: int, protocol: int, size: int) -> None:
-    """A target that tells no usable process id gets one that is made up."""
+def test_welcome_has_the_process_id_of_the_target_and_its_own_secret(process: int, protocol: int, size: int) -> None:
+    """For a target without a usable process id, one is generated."""
     stream = Written()
     client = _Client(stream, PostgresStartup("ada", None, {}, protocol, False), 0)
     key = client.welcome(Target(stream, {}, process, b"the target's secret"))
@@ -146,7 +146,7 @@ def test_the_welcome_names_the_process_of_the_target(process: int, protocol: int
     assert client.welcome(Target(stream, {}, process))[4:] != key[4:]
 
 
-def test_an_agent_tells_the_process_of_its_target() -> None:
+def test_agent_reports_process_id_and_cancel_key_of_its_target() -> None:
     told, heard = Target(StreamHandshake(), {"a": "b"}, PID, b"key!"), Target(StreamHandshake())
     read_answer(heard, encode_answer(told))
     assert (heard.process, heard.key) == (PID, b"key!")

@@ -1,5 +1,4 @@
-"""What a session has done before hangs over what its statement means: the count follows it, or says that it does not
-know."""
+"""Earlier statements of a session can change what a statement means: the row count reflects that, or is unknown."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-async def test_attack_a_setting_of_the_session_is_that_of_the_count(server: PostgresServer, name: str) -> None:
+async def test_attack_session_setting_applies_to_the_row_count(server: PostgresServer, name: str) -> None:
     value, text = SETTINGS[name]
     with psycopg.connect(server.dsn(DATABASE)) as session:
         session.execute("select set_config(%s, %s, false)", [name, value])
@@ -60,13 +59,15 @@ async def test_attack_a_setting_of_the_session_is_that_of_the_count(server: Post
 
 
 @pytest.mark.parametrize("told", [{"session_authorization": "app"}, {"is_superuser": "off"}])
-async def test_attack_another_user_is_not_counted_for(server: PostgresServer, told: Mapping[str, str]) -> None:
+async def test_attack_session_of_a_switched_user_is_not_counted(
+    server: PostgresServer, told: Mapping[str, str]
+) -> None:
     found = await counted(server, Statement("delete from events"), standing=TransactionState(reported=told))
     assert found.rows is None
     assert "has switched to another user" in found.parts[0].why_not
 
 
-def test_what_the_target_tells_of_its_settings_is_kept() -> None:
+def test_reported_settings_of_the_target_are_tracked() -> None:
     wire = PostgresWire(parameters={"TimeZone": "UTC", "is_superuser": "on", "server_version": "15"})
     assert wire.transaction_state == TransactionState(reported={"TimeZone": "UTC", "is_superuser": "on"})
     wire.feed_target(pg.parameter_status("TimeZone", "Asia/Tokyo") + pg.parameter_status("is_superuser", "off"))
@@ -75,17 +76,15 @@ def test_what_the_target_tells_of_its_settings_is_kept() -> None:
     assert wire.transaction_state.reported == {"TimeZone": "Asia/Tokyo", "is_superuser": "off"}
 
 
-async def test_attack_what_is_still_under_way_may_change_what_is_meant(server: PostgresServer) -> None:
+async def test_attack_statement_after_unanswered_ones_is_not_counted(server: PostgresServer) -> None:
     found = await counted(server, Statement("delete from events"), standing=TransactionState(unsettled=True))
-    assert (
-        found.parts[0].why_not == "earlier statements of its session are not answered yet, and may change what it means"
-    )
+    assert found.parts[0].why_not == "earlier statements of its session are still running and can change its meaning"
 
 
 @pytest.mark.parametrize(
     "change", ["create temp table events (id int)", "alter table kept rename to events", "drop table kept"]
 )
-async def test_attack_tables_of_an_open_transaction_are_not_taken_for_others(
+async def test_attack_statement_in_a_transaction_that_changed_tables_is_not_counted(
     server: PostgresServer, change: str
 ) -> None:
     standing = TransactionState(in_transaction=True)
@@ -97,7 +96,7 @@ async def test_attack_tables_of_an_open_transaction_are_not_taken_for_others(
             assert (await counted(server, Statement(text), standing=standing)).rows == 48
             session.execute(f"set search_path = elsewhere, public; {change}".encode())
             (part,) = (await counted(server, Statement(text), standing=standing)).parts
-            assert part.why_not == "a transaction that is open, which may be its own, has made or changed tables"
+            assert part.why_not == "an open transaction, possibly its own, has created or changed tables"
         finally:
             session.rollback()
             session.execute("drop schema elsewhere cascade; drop table more")
@@ -129,8 +128,8 @@ STIRS = [
 
 
 @pytest.mark.parametrize("first", STIRS)
-async def test_attack_what_stands_before_it_may_change_what_is_meant(server: PostgresServer, first: str) -> None:
-    reason = "statements before it may change what it means"
+async def test_attack_statement_after_a_meaning_changing_one_is_not_counted(server: PostgresServer, first: str) -> None:
+    reason = "earlier statements can change its meaning"
     in_one = await counted(server, Statement(f"{first}; delete from events"))
     assert in_one.parts[-1].why_not == reason
     by_themselves = await counted(server, Statement(first, exchange=1), Statement("delete from events", exchange=2))
@@ -139,24 +138,24 @@ async def test_attack_what_stands_before_it_may_change_what_is_meant(server: Pos
         behind = await counted(server, Statement(f"delete from events; {first}"))
         assert behind.parts[0].rows == 48
         left_out = first.split()[0] not in ("set", "reset", "rollback", "commit")
-        assert ("what else the request does is not counted" in behind.notes) is left_out or first == "reset all"
+        assert ("other effects of the request are not counted" in behind.notes) is left_out or first == "reset all"
 
 
-async def test_what_changes_only_rows_is_said(server: PostgresServer) -> None:
+async def test_row_count_notes_earlier_row_changes_and_repeated_statements(server: PostgresServer) -> None:
     found = await counted(
         server, Statement("begin; insert into events values (0); select 1; show timezone; delete from events")
     )
     assert (found.rows, found.notes) == (
         48,
-        ("each is counted as if nothing of the others had been done", "what else the request does is not counted"),
+        ("each part is counted as if the others had not run", "other effects of the request are not counted"),
     )
     quiet = await counted(server, Statement("begin; select lower('X'); delete from events; commit"))
     assert (quiet.rows, quiet.notes) == (48, ())
     twice = await counted(server, *[Statement("delete from events where id = 1")] * 2)
-    assert (twice.rows, twice.notes) == (1, ("what runs several times is counted once",))
+    assert (twice.rows, twice.notes) == (1, ("statements that run several times are counted once",))
 
 
-async def test_bind_values_are_of_the_types_that_the_client_declares(server: PostgresServer) -> None:
+async def test_bind_values_are_counted_with_their_declared_types(server: PostgresServer) -> None:
     told = TransactionState(reported={"TimeZone": "Asia/Tokyo"})
     text = "delete from events where plain < $1"
     moment = (b"2024-05-06 12:00:00+00",)
@@ -164,12 +163,12 @@ async def test_bind_values_are_of_the_types_that_the_client_declares(server: Pos
     assert (await counted(server, Statement(text, moment, types=(1114,)), standing=told)).rows == 11
     assert (await counted(server, Statement("delete from events where raw = $1", (b"\\x01",), types=(17,)))).rows == 48
     (part,) = (await counted(server, Statement("delete from events where id = $1", (b"events",), types=(2205,)))).parts
-    assert part.why_not == "a bind value is of the type regclass"
+    assert part.why_not == "a bind value has the type regclass"
     (part,) = (await counted(server, Statement("delete from events where word = any($1)", (b"{NULL}",)))).parts
     assert "an array with a NULL" in part.why_not
 
 
-async def test_bind_values_are_in_the_encoding_of_the_client(server: PostgresServer) -> None:
+async def test_bind_values_are_counted_in_the_encoding_of_the_client(server: PostgresServer) -> None:
     text = "delete from events where word || '\u00e9' = $1"
     assert (await counted(server, Statement(text, (b"A\xe9",), encoding="iso8859-1"))).rows == 0
     text = "delete from events where word || $2 = $1"

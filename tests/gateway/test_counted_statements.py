@@ -1,5 +1,4 @@
-"""Whatever a statement's tables, joins and conditions are, what is counted is what it then touches: both by a real
-PostgreSQL."""
+"""The estimated rows of a statement are the rows that it then affects, compared on a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -119,7 +118,8 @@ def statements(draw: st.DrawFn) -> str:
 
 
 @given(statements())
-def test_what_is_counted_is_what_is_touched(
+@pytest.mark.ci
+def test_row_count_equals_the_rows_that_any_statement_touches(
     postgres_server: PostgresServer, direct: psycopg.Connection, text: str
 ) -> None:
     async def counted() -> tuple[int | None, str]:

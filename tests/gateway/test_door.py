@@ -1,4 +1,4 @@
-"""Who may hold a tunnel to a worker, and how many."""
+"""Tunnels of users to a worker: who can hold one, and how many."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from postern.errors import Denied, PosternError, Unavailable
 from postern.gateway.clients import tunnel_endpoint as doors
 from postern.gateway.clients.listener import HandshakeRunner
 from postern.gateway.clients.tunnel_endpoint import TunnelEndpoint, TunnelEnroller
-from postern.gateway.gateway_protocols import Runner, TunnelGate
+from postern.gateway.gateway_protocols import TunnelGate
 from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.link_registry import LinkRegistry
 from postern.services.identity.logins.authentication import MUST_ENROL, Authentication, Caller
+from postern.services.targets.terminal_attestations import TerminalAttestations
 from postern.transport import certificates, websocket
 from postern.transport.mux import Mux
 
@@ -70,14 +71,15 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     logins = HandshakeRunner(timeout=60, most=100, most_per_address=100)
     authentication, enrolment = cast("Authentication", people), cast("TunnelEnroller", None)
     carriers = {"postgres": cast("TunnelGate", None)}
-    commands, links = cast("Runner", None), cast("LinkRegistry", None)
+    links = cast("LinkRegistry", None)
     door = TunnelEndpoint(
         worker="one",
         authentication=authentication,
+        attestations=cast("TerminalAttestations", None),
         agents=enrolment,
         tunnels=GatewayTunnels(wait=1),
         carriers=carriers,
-        commands=commands,
+        runners={},
         links=links,
         logins=logins,
     )
@@ -89,7 +91,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     await logins.stop(1)
 
 
-async def test_attack_one_person_holds_all_the_tunnels(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_attack_tunnels_per_user_are_limited(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doors, "MOST_TUNNELS", 3)
     for _ in range(3):
         await place.dial("ann")
@@ -110,7 +112,7 @@ async def _again(place: Place) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_what_the_door_says_reaches_who_dialled(place: Place) -> None:
+async def test_reason_of_a_denied_tunnel_reaches_the_client(place: Place) -> None:
     place.people.refusal = Denied(MUST_ENROL)
     with pytest.raises(Unavailable, match="requires a second factor"):
         await place.dial("ann")

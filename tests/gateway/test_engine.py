@@ -1,4 +1,4 @@
-"""A session that is opened, apart from its target and its store."""
+"""The session engine, without its target and its store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from postern.services.sessions import Sessions
 
 
 class Held:
-    """Hears who would be asked."""
+    """Records the permits with which a review would be opened."""
 
     def __init__(self) -> None:
         self.permits: list[Permit] = []
@@ -31,7 +31,7 @@ class Held:
         self.permits.append(permit)
 
 
-async def test_attack_who_reviewed_when_it_was_opened_is_asked_though_another_does_now() -> None:
+async def test_attack_changed_reviewers_apply_to_a_running_session() -> None:
     held = Held()
     parts = Parts(
         pipeline=lambda permit, view: Pipeline([Asks()], view),
@@ -45,7 +45,7 @@ async def test_attack_who_reviewed_when_it_was_opened_is_asked_though_another_do
         cast("LinkRegistry", None),
         parts,
         max_duration=60,
-        held=cast("HeldRequests", held),
+        held_requests=cast("HeldRequests", held),
     )
     at_first, now = cast("Permit", object()), cast("Permit", object())
     view = SessionView(uuid4(), "ann@example.com", frozenset(), "shop", "database", "postgres", {})

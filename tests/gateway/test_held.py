@@ -1,4 +1,4 @@
-"""Held requests: each is settled once, by a process or by people, and by refusal when neither comes in time."""
+"""Held requests: each is decided once, by a process or by reviewers, and denied when neither decides in time."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ pytestmark = pytest.mark.ci
 
 
 class _Watched(asyncio.Future[None]):
-    """Says who waits for it."""
+    """Records who waits for it."""
 
     def __init__(self, callbacks: list[object]) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ def park(held: HeldRequests, line: Line, session_id: UUID, of: Permit) -> None:
     held.on_park(session_id, of, Start("db"), cast("Driver", line), HoldEffect("t1", "held"))
 
 
-async def test_work_is_done_in_another_process(world: World) -> None:
+async def test_parsing_runs_in_another_process_and_denies_if_it_fails(world: World) -> None:
     held = held_by(world)
     session_id, of = await permit(world)
     seen: list[object] = []
@@ -147,7 +147,9 @@ async def test_work_is_done_in_another_process(world: World) -> None:
         assert isinstance(await asyncio.wait_for(line.settled, 60), Refuse)
 
 
-async def test_attack_work_that_takes_too_long_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_attack_statement_whose_parsing_takes_too_long_is_denied(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "PARSE_WITHIN", 0.1)
     held = held_by(world)
     line = Line(Hold("t1", "parsing", work=work_of(partial(time.sleep, 600))))
@@ -155,7 +157,9 @@ async def test_attack_work_that_takes_too_long_is_refused(world: World, monkeypa
     assert isinstance(await asyncio.wait_for(line.settled, 60), Refuse)
 
 
-async def test_nobody_decides_until_the_deadline(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_undecided_review_expires_and_the_statement_is_denied(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     waits(monkeypatch, 1.5)
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
@@ -163,14 +167,16 @@ async def test_nobody_decides_until_the_deadline(world: World, monkeypatch: pyte
     world.clock.forward(seconds=2)
     verdict = await asyncio.wait_for(line.settled, 60)
     assert isinstance(verdict, Refuse)
-    assert verdict.message == "held by care; the review expired without a decision, so it was refused"
+    assert verdict.message == "held by care; the review expired without a decision, so it was denied"
     assert "waits for a decision of the group 'admin'" in line.told[0].message
     (kept,) = await _all(world)
     assert kept == (ReviewStatus.EXPIRED, "delete from t\n-- $1 = 'x'\n-- $2 = NULL")
 
 
-async def test_attack_what_is_shown_once_runs_many_times(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch that executes one statement again and again is let through by one decision."""
+async def test_attack_repeated_executions_are_shown_to_reviewers_with_their_count(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One decision admits a batch that executes a statement many times."""
     waits(monkeypatch, 1.5)
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
@@ -190,8 +196,8 @@ async def test_attack_what_is_shown_once_runs_many_times(world: World, monkeypat
     assert shown == f"{pay}\n-- 3 times\nselect 1\ndelete from t\n-- $1 = 'x'\n-- 2 times"
 
 
-async def test_attack_what_no_decider_would_be_shown_is_not_asked_about(world: World) -> None:
-    """Something harmless in front, and what it is about behind the end of what is shown."""
+async def test_attack_statement_too_long_to_be_shown_is_denied_without_a_review(world: World) -> None:
+    """Its harmless beginning would be shown, and its dangerous end would not."""
     held = held_by(world)
     session_id, of = await permit(world)
     line = Line(Hold("t1", "held by a rule", rule="careful / 1"))
@@ -209,8 +215,7 @@ async def test_attack_what_no_decider_would_be_shown_is_not_asked_about(world: W
     assert not cut.told
 
 
-async def test_attack_a_statement_steers_no_screen(world: World) -> None:
-    """What is shown reads as it is written."""
+async def test_attack_control_characters_of_a_statement_are_escaped_for_reviewers(world: World) -> None:
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     text = "delete from t where n = 1 --\u202e\x1b[2J\r\n\tand more"
@@ -228,8 +233,8 @@ async def test_attack_a_statement_steers_no_screen(world: World) -> None:
     await until(lambda: not held._tasks)
 
 
-async def test_attack_what_reads_otherwise_than_it_runs_is_told_apart(world: World) -> None:
-    """A comment that ends where no line seems to, bytes that look like another value, and no UTF-8."""
+async def test_attack_text_that_reads_differently_than_it_runs_is_escaped_for_reviewers(world: World) -> None:
+    """A comment with a hidden line end, bytes that look like another value, and invalid UTF-8."""
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     text = "delete from t where n = $1 -- one\ror true"
@@ -241,7 +246,7 @@ async def test_attack_what_reads_otherwise_than_it_runs_is_told_apart(world: Wor
     assert shown.splitlines() == [
         "delete from t where n = $1 -- one",
         "or true",
-        "-- $1 = '1234', or whatever its type reads in the bytes 31323334",
+        "-- $1 = '1234', or the value that its type reads from the bytes 31323334",
         "-- $2 = '1234'",
         "-- $3 = 'a\\\\xe9'",
     ]
@@ -249,7 +254,7 @@ async def test_attack_what_reads_otherwise_than_it_runs_is_told_apart(world: Wor
     await until(lambda: not held._tasks)
 
 
-async def test_attack_what_runs_often_is_not_shown_as_once(world: World) -> None:
+async def test_attack_pipelined_repetitions_are_shown_to_reviewers_with_their_count(world: World) -> None:
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     text = "update accounts set balance = balance - $1"
@@ -266,7 +271,7 @@ async def test_attack_what_runs_often_is_not_shown_as_once(world: World) -> None
     await until(lambda: not held._tasks)
 
 
-async def test_a_link_that_ends_withdraws_its_review(world: World) -> None:
+async def test_ended_link_withdraws_its_review(world: World) -> None:
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     park(held, line, *await permit(world))
@@ -277,7 +282,7 @@ async def test_a_link_that_ends_withdraws_its_review(world: World) -> None:
     assert not line.settled.done()
 
 
-async def test_a_decision_of_which_the_signal_was_lost_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_decision_with_a_lost_signal_is_found_by_polling(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(review_poller, "EVERY", 0.1)
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
@@ -289,7 +294,7 @@ async def test_a_decision_of_which_the_signal_was_lost_is_found(world: World, mo
     assert line.told[1].message == "held by care; chief@example.com approved it: well"
 
 
-async def test_who_is_refused_hears_by_whom_and_why(world: World) -> None:
+async def test_rejected_statement_names_the_reviewer_and_the_reason(world: World) -> None:
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     park(held, line, *await permit(world))
@@ -301,10 +306,10 @@ async def test_who_is_refused_hears_by_whom_and_why(world: World) -> None:
     assert isinstance(verdict, Refuse)
     assert verdict.message == "held by care; chief@example.com rejected it: use the job"
     assert len(line.told) == 1
-    assert f"/api/reviews/page/{waiting} or postern reviews approve {waiting}" in line.told[0].hint
+    assert f"/api/reviews/page/{waiting} or with `postern reviews approve {waiting}`" in line.told[0].hint
 
 
-async def test_who_has_asked_may_withdraw_it_elsewhere(world: World) -> None:
+async def test_statement_is_denied_if_its_user_withdraws_the_review_elsewhere(world: World) -> None:
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     session_id, of = await permit(world)
@@ -314,10 +319,10 @@ async def test_who_has_asked_may_withdraw_it_elsewhere(world: World) -> None:
     await world.services().reviews.withdraw(of.principal, str(waiting))
     verdict = await asyncio.wait_for(line.settled, 60)
     assert isinstance(verdict, Refuse)
-    assert verdict.message == "held by care; it was withdrawn, so it was refused"
+    assert verdict.message == "held by care; it was withdrawn, so it was denied"
 
 
-async def test_attack_where_reviews_are_off_what_needs_one_is_refused(world: World) -> None:
+async def test_attack_statement_that_needs_a_review_is_denied_if_reviews_are_disabled(world: World) -> None:
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     session_id, of = await permit(world)
@@ -330,8 +335,10 @@ async def test_attack_where_reviews_are_off_what_needs_one_is_refused(world: Wor
     assert not await _all(world)
 
 
-async def test_a_store_that_is_away_refuses_and_the_link_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the deadline, while it is asked, and while the row is written."""
+async def test_unavailable_store_denies_the_held_statement_and_the_link_continues(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the deadline, during polling, and while the review is written."""
     waits(monkeypatch, 0.2)
     monkeypatch.setattr(review_poller, "EVERY", 0.05)
     services = world.services()
@@ -348,7 +355,7 @@ async def test_a_store_that_is_away_refuses_and_the_link_goes_on(world: World, m
         assert isinstance(await asyncio.wait_for(line.settled, 60), Refuse)
 
 
-async def test_who_gives_up_withdraws_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancelled_statement_withdraws_its_review_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(review_poller, "EVERY", 3600.0)
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
@@ -363,8 +370,8 @@ async def test_who_gives_up_withdraws_at_once(world: World, monkeypatch: pytest.
     assert line.on_settled is None
 
 
-async def test_a_long_session_collects_nothing(world: World) -> None:
-    """Each statement that is judged elsewhere left something behind on its link."""
+async def test_long_session_leaves_no_callbacks_behind(world: World) -> None:
+    """Each statement that is parsed elsewhere adds a callback to its link."""
     held = held_by(world)
     session_id, of = await permit(world)
     line = Line(Hold("t1", "parsing", work=work_of(partial(str))))
@@ -378,14 +385,16 @@ async def test_a_long_session_collects_nothing(world: World) -> None:
     assert not line.callbacks
 
 
-async def test_who_is_refused_hears_of_the_limit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_statement_over_the_review_limit_is_denied_with_the_limit(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(limits, "MAX_OF_SESSION", 0)
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     park(held, line, *await permit(world))
     verdict = await asyncio.wait_for(line.settled, 60)
     assert isinstance(verdict, Refuse)
-    assert "which is the most" in verdict.message
+    assert "which is the limit" in verdict.message
 
 
 async def _all(world: World) -> list[tuple[str, str]]:
@@ -412,7 +421,7 @@ async def decide(world: World, review_id: UUID, choice: Choice, comment: str = "
 
 
 class Counted(RowCountEstimates):
-    """As it is told."""
+    """Returns the row count that a test sets."""
 
     def __init__(self, found: RowCount | Exception | None) -> None:
         self.asked: list[tuple[Start, tuple[HeldStatement, ...], TransactionState | None]] = []
@@ -443,7 +452,7 @@ class Counted(RowCountEstimates):
 COUNT = RowCount((PartCount("DELETE", "public.t", 7),), START)
 
 
-async def test_who_decides_sees_how_many_rows_it_would_touch(world: World) -> None:
+async def test_review_shows_the_estimated_row_count(world: World) -> None:
     counted = Counted(COUNT)
     held = held_by(world, counted)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
@@ -469,7 +478,7 @@ async def test_who_decides_sees_how_many_rows_it_would_touch(world: World) -> No
     await until(lambda: not held._tasks)
 
 
-async def test_no_decision_waits_for_a_count(world: World) -> None:
+async def test_decision_does_not_wait_for_the_row_count(world: World) -> None:
     counted = Counted(COUNT)
     held = held_by(world, counted)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
@@ -484,7 +493,7 @@ async def test_no_decision_waits_for_a_count(world: World) -> None:
 
 
 @pytest.mark.parametrize("found", [None, Unavailable("the store is away")])
-async def test_what_cannot_be_counted_hurts_nobody(world: World, found: Exception | None) -> None:
+async def test_failed_row_count_does_not_affect_the_review(world: World, found: Exception | None) -> None:
     counted = Counted(found)
     counted.go.set()
     held = held_by(world, counted)
@@ -497,7 +506,7 @@ async def test_what_cannot_be_counted_hurts_nobody(world: World, found: Exceptio
     await until(lambda: not held._tasks)
 
 
-async def test_too_many_that_wait_are_refused_and_told_why(world: World) -> None:
+async def test_statement_over_the_parsing_queue_limit_is_denied_with_the_reason(world: World) -> None:
     go = asyncio.Event()
 
     async def run(task: Task) -> object:
@@ -511,13 +520,13 @@ async def test_too_many_that_wait_are_refused_and_told_why(world: World) -> None
         park(held, line, session_id, of)
     refused = await asyncio.wait_for(lines[2].settled, PATIENT)
     assert isinstance(refused, Refuse)
-    assert "too many statements wait" in refused.message
+    assert "too many statements are waiting" in refused.message
     assert "short statements do not wait" in refused.hint
     go.set()
     assert [await asyncio.wait_for(line.settled, PATIENT) for line in lines[:2]] == [FORWARD, FORWARD]
 
 
-async def test_short_work_is_done_on_the_event_loop_after_others_had_their_turn(world: World) -> None:
+async def test_short_statement_is_parsed_on_the_event_loop_after_other_tasks(world: World) -> None:
     async def run(task: Task) -> object:
         raise AssertionError("no process is needed")
 

@@ -1,4 +1,4 @@
-"""Clients that wait at login for their colleagues: told at once, let in by themselves, and never in others' way."""
+"""Clients that wait at login for a review: notified at once, admitted automatically, without blocking other clients."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def tags(data: bytes) -> bytes:
     return found
 
 
-async def test_nobody_is_asked_for_a_client_whose_issue_could_not_be_opened() -> None:
+async def test_client_with_missing_issue_fields_is_denied_without_a_review() -> None:
     place = Place()
     place.issue_lacks = "the issue of this session needs Summary (summary)"
     client = enter(place, somebody())
@@ -78,7 +78,7 @@ async def test_nobody_is_asked_for_a_client_whose_issue_could_not_be_opened() ->
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_a_client_is_told_at_once_and_let_in_by_itself(size: int) -> None:
+async def test_waiting_client_is_notified_at_once_and_admitted_once_approved(size: int) -> None:
     place = Place()
     client = await enter_held(place, somebody(), size)
     told = client.line.take()
@@ -87,7 +87,7 @@ async def test_a_client_is_told_at_once_and_let_in_by_itself(size: int) -> None:
     assert tags(told) == b"RN"
     review = place.table.only
     for part in (
-        "1 person of the group 'dba' must agree",
+        "1 member of the group 'dba' must approve",
         str(review.id),
         f"postern reviews approve {review.id}",
         "UTC",
@@ -102,7 +102,7 @@ async def test_a_client_is_told_at_once_and_let_in_by_itself(size: int) -> None:
     assert place.held.held == 0
 
 
-async def test_nobody_waits_where_nobody_has_to_agree() -> None:
+async def test_client_that_needs_no_review_is_admitted_at_once() -> None:
     place = Place()
     place.table.needed = False
     client = enter(place, somebody())
@@ -119,7 +119,7 @@ async def test_nobody_waits_where_nobody_has_to_agree() -> None:
         (ReviewStatus.REVOKED, "revoked by chief@example.com: not today"),
     ],
 )
-async def test_a_refusal_says_why(status: ReviewStatus, words: str) -> None:
+async def test_denied_client_receives_the_reason(status: ReviewStatus, words: str) -> None:
     place = Place()
     client = await enter_held(place, somebody())
     client.line.take()
@@ -131,7 +131,7 @@ async def test_a_refusal_says_why(status: ReviewStatus, words: str) -> None:
     assert place.held.held == 0
 
 
-async def test_a_signal_that_is_lost_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_approval_with_a_lost_signal_is_found_by_polling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(review_poller, "EVERY", 0.01)
     place = Place()
     client = await enter_held(place, somebody())
@@ -140,7 +140,7 @@ async def test_a_signal_that_is_lost_is_made_up_for(monkeypatch: pytest.MonkeyPa
     assert place.opened
 
 
-async def test_signals_that_came_back_are_a_reason_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_approval_is_found_when_signals_resume(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(review_poller, "EVERY", 3600.0)
     place = Place()
     client = await enter_held(place, somebody())
@@ -151,7 +151,7 @@ async def test_signals_that_came_back_are_a_reason_to_look(monkeypatch: pytest.M
     assert place.opened
 
 
-async def test_a_store_that_is_away_ends_no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unavailable_store_does_not_end_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(review_poller, "EVERY", 0.01)
     place = Place()
     place.table.away = True
@@ -163,7 +163,7 @@ async def test_a_store_that_is_away_ends_no_waiting(monkeypatch: pytest.MonkeyPa
     assert place.opened
 
 
-async def test_however_many_wait_a_round_is_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_polling_round_is_one_query_however_many_clients_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(review_poller, "EVERY", 0.02)
     place = Place()
     clients = [await enter_held(place, somebody(f"user{number}")) for number in range(20)]
@@ -178,14 +178,14 @@ async def test_however_many_wait_a_round_is_one_question(monkeypatch: pytest.Mon
     assert not place.held._looks._events
 
 
-async def test_rounds_are_not_in_step() -> None:
-    """Workers that lost their signals at the same moment do not ask at the same moment."""
+async def test_polling_rounds_of_workers_have_jitter() -> None:
+    """Workers that lost their signals at the same time do not poll at the same time."""
     found = {round(review_poller.pause(), 6) for _ in range(100)}
     assert len(found) > 50
     assert review_poller.EVERY / 2 < min(found) < max(found) < review_poller.EVERY * 2
 
 
-async def test_what_concerns_all_that_wait_is_asked_in_small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_clients_are_checked_again_in_small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pending_logins, "_AT_ONCE", 3)
     monkeypatch.setattr(review_poller, "EVERY", 3600.0)
     place = Place()
@@ -201,14 +201,14 @@ async def test_what_concerns_all_that_wait_is_asked_in_small_groups(monkeypatch:
     await place.held.stop(60)
 
 
-async def test_without_waiting_it_is_told_how_to_come_back() -> None:
+async def test_client_is_asked_to_reconnect_after_approval_if_waiting_is_disabled() -> None:
     place = Place(longest=0)
     said = await enter(place, somebody()).ended()
     assert tags(said) == b"E"
     assert f"connect again once review {place.table.only.id} is approved".encode() in said
 
 
-async def test_who_waited_as_long_as_may_be_is_told_how_to_come_back() -> None:
+async def test_client_that_waited_the_maximum_time_is_asked_to_reconnect_after_approval() -> None:
     place, who = Place(longest=0.05), somebody()
     client = await enter_held(place, who)
     assert b"connect again once review" in await client.ended()
@@ -220,7 +220,7 @@ async def test_who_waited_as_long_as_may_be_is_told_how_to_come_back() -> None:
     assert len(place.opened) == 1
 
 
-async def test_a_review_whose_deadline_comes_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_review_expires_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(review_poller, "EVERY", 0.01)
     place = Place()
     client = await enter_held(place, somebody())
@@ -231,7 +231,7 @@ async def test_a_review_whose_deadline_comes_is_closed(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("goes", ["eof", "lost", "terminate"])
-async def test_a_client_that_goes_frees_everything_and_finds_its_review_again(goes: str) -> None:
+async def test_disconnected_client_frees_its_slot_and_resumes_its_review(goes: str) -> None:
     place, who = Place(), somebody()
     client = await enter_held(place, who)
     if goes == "eof":
@@ -253,7 +253,7 @@ async def test_a_client_that_goes_frees_everything_and_finds_its_review_again(go
     assert len(place.opened) == 1
 
 
-async def test_attack_a_client_that_sends_without_end_while_it_waits() -> None:
+async def test_attack_waiting_client_that_sends_endless_data_is_disconnected() -> None:
     place = Place()
     client = await enter_held(place, somebody())
     client.send(m.query(b"x" * 100_000), 10_000)
@@ -262,7 +262,7 @@ async def test_attack_a_client_that_sends_without_end_while_it_waits() -> None:
     assert client.line.paused
 
 
-async def test_a_burst_waits_for_one_review_and_is_looked_after_by_one() -> None:
+async def test_burst_of_clients_of_one_user_waits_for_one_review() -> None:
     place, who = Place(), somebody()
     clients = [await enter_held(place, who) for _ in range(10)]
     assert place.held.held == 10
@@ -275,7 +275,7 @@ async def test_a_burst_waits_for_one_review_and_is_looked_after_by_one() -> None
     assert place.table.looks == 2
 
 
-async def test_attack_others_are_not_let_in_by_what_was_given_to_one() -> None:
+async def test_attack_approval_of_one_user_admits_no_other_user() -> None:
     place, ann, eve = Place(), somebody(), somebody("eve")
     first = await enter_held(place, ann)
     await place.table.becomes(ReviewStatus.APPROVED)
@@ -287,7 +287,7 @@ async def test_attack_others_are_not_let_in_by_what_was_given_to_one() -> None:
     assert [permit.principal for permit in place.opened] == [ann]
 
 
-async def test_attack_an_approval_lets_in_who_was_logged_out_while_they_waited() -> None:
+async def test_attack_user_logged_out_during_the_wait_is_not_admitted() -> None:
     place, ann = Place(), somebody()
     client = await enter_held(place, ann)
     place.ended = Unauthenticated("this login has ended; log in again")
@@ -300,18 +300,18 @@ async def test_attack_an_approval_lets_in_who_was_logged_out_while_they_waited()
     assert len(place.opened) == 1
 
 
-async def test_stopping_ends_them_with_words() -> None:
+async def test_stopping_gateway_tells_waiting_clients_to_reconnect() -> None:
     place = Place()
     client = await enter_held(place, somebody())
     await place.held.stop(60)
-    assert b"the gateway is stopping; connect again to wait on" in await client.ended()
+    assert b"the gateway is stopping; connect again to continue waiting" in await client.ended()
     assert isinstance(place.turned_away[0], Unavailable)
     late = enter(place, somebody())
     assert b"the gateway is stopping" in await late.ended()
     assert place.table.only.status is ReviewStatus.PENDING
 
 
-async def test_attack_one_person_takes_all_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_attack_waiting_logins_per_user_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pending_logins, "MOST_OF_ONE", 2)
     place, ann = Place(), somebody()
     for _ in range(2):
@@ -326,7 +326,7 @@ async def test_attack_one_person_takes_all_the_room(monkeypatch: pytest.MonkeyPa
     await place.held.stop(60)
 
 
-async def test_attack_a_few_people_take_all_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_attack_few_users_cannot_occupy_all_waiting_slots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pending_logins, "MOST", 60)
     monkeypatch.setattr(pending_logins, "MOST_OF_ONE", 10)
     monkeypatch.setattr(pending_logins, "FEW", 2)
@@ -345,13 +345,13 @@ async def test_attack_a_few_people_take_all_the_room(monkeypatch: pytest.MonkeyP
     await place.held.stop(60)
 
 
-async def test_nobody_is_asked_about_a_connection_that_this_client_cannot_use() -> None:
+async def test_client_of_the_wrong_subtype_is_rejected_without_a_review() -> None:
     place = Place(subtype="mysql")
     assert b"is of subtype 'mysql'" in await enter(place, somebody()).ended()
     assert not place.table.kept
 
 
-async def test_a_rule_that_is_dropped_lets_them_in_and_a_right_that_is_taken_keeps_them_out() -> None:
+async def test_dropped_review_rule_admits_waiting_clients_and_lost_access_ends_them() -> None:
     place, ann, bob = Place(), somebody(), somebody("bob")
     first, second = await enter_held(place, ann), await enter_held(place, bob)
     place.table.refusal = Denied("this user is inactive; ask an administrator")
@@ -367,8 +367,8 @@ async def test_a_rule_that_is_dropped_lets_them_in_and_a_right_that_is_taken_kee
     assert [permit.principal for permit in place.opened] == [bob]
 
 
-async def test_what_asks_for_somebody_else_now_is_asked_for_anew() -> None:
-    """The connection leads elsewhere since: nobody is let in by what was agreed before."""
+async def test_changed_connection_needs_a_new_review_of_a_waiting_client() -> None:
+    """The connection has another target now: an earlier approval admits no client."""
     place = Place()
     client = await enter_held(place, somebody())
     first = place.table.only
@@ -384,8 +384,9 @@ async def test_what_asks_for_somebody_else_now_is_asked_for_anew() -> None:
     assert len(place.opened) == 1
 
 
-async def test_those_that_wait_are_no_logins() -> None:
-    """They are neither cut by the deadline of logins, nor in the way of others that log in."""
+@pytest.mark.ci
+async def test_waiting_clients_do_not_count_as_clients_at_login() -> None:
+    """The login deadline does not end them, and they take no login slot."""
     place, who = Place(), somebody()
     logins = HandshakeRunner(timeout=1, most=1, most_per_address=1)
 
@@ -430,13 +431,13 @@ def words_of(data: bytes) -> tuple[str, list[int]]:
 
 @pytest.mark.parametrize("at_terminal", [True, False])
 @pytest.mark.parametrize("size", SIZES)
-async def test_a_command_waits_and_keeps_what_was_typed(size: int, at_terminal: bool) -> None:
+async def test_waiting_command_keeps_its_typed_input(size: int, at_terminal: bool) -> None:
     place = Place(subtype="bash")
     client = run(place, at_terminal=at_terminal)
     await until(lambda: bool(client.line.written))
     text, kinds = words_of(client.line.take())
     assert kinds == [frames.STDERR, frames.WAITS]
-    assert "1 person of the group 'dba' must agree" in text
+    assert "1 member of the group 'dba' must approve" in text
     assert text.endswith("\r\n" if at_terminal else "\n")
     typed = frames.START_FRAME + frames.frame(frames.STDIN, b"ls\n") + frames.resize(80, 24) + frames.signal("USR1")
     client.send(typed, size)
@@ -457,7 +458,9 @@ async def test_a_command_waits_and_keeps_what_was_typed(size: int, at_terminal: 
         (False, frames.frame(frames.STDIN, b"\x03 is data here") + frames.signal("TERM")),
     ],
 )
-async def test_who_stops_a_command_that_waits_waits_no_more(size: int, at_terminal: bool, sent: bytes) -> None:
+async def test_interrupted_command_stops_waiting_and_keeps_its_review(
+    size: int, at_terminal: bool, sent: bytes
+) -> None:
     place = Place(subtype="bash")
     client = run(place, at_terminal=at_terminal)
     await until(lambda: bool(client.line.written))
@@ -471,7 +474,7 @@ async def test_who_stops_a_command_that_waits_waits_no_more(size: int, at_termin
     assert place.table.only.status is ReviewStatus.PENDING
 
 
-async def test_a_command_whose_review_is_rejected_says_why() -> None:
+async def test_rejected_command_shows_the_reason() -> None:
     place = Place(subtype="bash")
     client = run(place, at_terminal=True)
     await until(lambda: bool(client.line.written))
@@ -482,7 +485,7 @@ async def test_a_command_whose_review_is_rejected_says_why() -> None:
     assert "use the replica" in text
 
 
-async def test_attack_an_approval_starts_a_command_of_who_was_logged_out_while_they_waited() -> None:
+async def test_attack_command_of_a_user_logged_out_during_the_wait_is_not_started() -> None:
     place = Place(subtype="bash")
     client = run(place, at_terminal=True)
     await until(lambda: bool(client.line.written))

@@ -20,7 +20,7 @@ with postern.gateway.processes.data_folder.lock_data_folder(pathlib.Path(sys.arg
 """
 
 
-def test_a_second_gateway_is_refused_while_the_first_lives(tmp_path: Path) -> None:
+def test_second_gateway_is_rejected_while_the_first_is_alive(tmp_path: Path) -> None:
     home = tmp_path / "home"
     first = subprocess.Popen(
         [sys.executable, "-c", HOLD, home],
@@ -39,12 +39,12 @@ def test_a_second_gateway_is_refused_while_the_first_lives(tmp_path: Path) -> No
         assert (home / "run" / "lock").read_text() == f"{os.getpid()}\n"
 
 
-def test_the_folder_is_closed_to_others(tmp_path: Path) -> None:
+def test_data_folder_is_accessible_to_the_owner_only(tmp_path: Path) -> None:
     with lock_data_folder(tmp_path / "new" / "home"):
         assert (tmp_path / "new" / "home").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
+def test_data_folder_that_cannot_be_created_is_misconfigured(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(Misconfigured, match=r"Not a directory.*POSTERN_HOME"),

@@ -1,4 +1,4 @@
-"""Session hooks of a worker: in order, bounded, kept, and of no consequence for anybody else."""
+"""Session hooks of a worker: in order, limited, stored, and without effect on other sessions."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Here:
         return [(run.kind, run.outcome.exit_code, run.outcome.reason) for run in self.runs]
 
 
-async def test_what_a_hook_is_told_when_a_session_begins_and_ends(caplog: pytest.LogCaptureFixture) -> None:
+async def test_hooks_receive_the_session_facts_and_their_output_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     here = Here()
     here.opened()
@@ -169,13 +169,15 @@ async def test_what_a_hook_is_told_when_a_session_begins_and_ends(caplog: pytest
         (EndReason.FAILED, 7, 7),
     ],
 )
-def test_a_session_always_has_an_exit_code_there(reason: EndReason, code: int | None, told: int) -> None:
+def test_hook_context_of_an_ended_session_always_has_an_exit_code(
+    reason: EndReason, code: int | None, told: int
+) -> None:
     moment = HookMoment(CLOSE, SESSION, permit_of(Verb.CONNECT), reason=reason, exit_code=code)
     assert json.loads(base64.b64decode(context(uuid4(), moment)))["event_session_close"]["exit_code"] == told
 
 
 @pytest.mark.parametrize("script", ["x" * 9_000_000, '"\n' * 40_000, "\udc80ä😀" * 30_000, "y" * MOST])
-def test_attack_a_script_that_is_too_long_for_a_variable_is_cut_and_said_to_be(script: str) -> None:
+def test_attack_script_too_long_for_a_hook_context_is_cut_and_marked(script: str) -> None:
     found = context(uuid4(), HookMoment(OPEN, SESSION, permit_of(), script))
     assert 0.9 * MOST < len(base64.b64decode(found)) <= MOST
     event = json.loads(base64.b64decode(found))["event_session_open"]
@@ -184,8 +186,8 @@ def test_attack_a_script_that_is_too_long_for_a_variable_is_cut_and_said_to_be(s
 
 
 @pytest.mark.parametrize("script", ["x" * 9_000_000, "y" * MOST, '"\n' * 40_000, "a" * 24_000 + "😀" * 24_000])
-def test_attack_a_long_script_does_not_hold_up_the_event_loop(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was written again for each few characters that were too many."""
+def test_attack_long_script_is_cut_in_linear_time(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was encoded again for each few characters over the limit."""
     written = 0
 
     def dumps(what: Any, **given: Any) -> str:
@@ -199,7 +201,7 @@ def test_attack_a_long_script_does_not_hold_up_the_event_loop(script: str, monke
     assert written < 4 * MOST
 
 
-async def test_attack_long_scripts_are_not_kept_whole_while_their_hooks_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_attack_long_scripts_are_cut_while_their_hooks_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[int] = []
 
     def seen(run_id: UUID, moment: HookMoment) -> str:
@@ -214,7 +216,7 @@ async def test_attack_long_scripts_are_not_kept_whole_while_their_hooks_wait(mon
     assert here.told[0]["event_session_open"]["input_truncated"] is True
 
 
-async def test_the_hooks_of_the_end_wait_for_those_of_the_beginning_of_the_same_session() -> None:
+async def test_close_hooks_wait_for_the_open_hooks_of_their_session() -> None:
     go_on = asyncio.Event()
 
     async def slow_first(hook: Hook) -> HookOutcome:
@@ -234,7 +236,7 @@ async def test_the_hooks_of_the_end_wait_for_those_of_the_beginning_of_the_same_
     assert mine == [(OPEN, "one"), (OPEN, "two"), (CLOSE, "one"), (CLOSE, "two")]
 
 
-async def test_attack_more_than_may_run_wait_and_more_than_may_wait_do_not_run(
+async def test_attack_hooks_over_the_running_limit_wait_and_over_the_queue_limit_are_skipped(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "WAITING", 3)
@@ -248,15 +250,17 @@ async def test_attack_more_than_may_run_wait_and_more_than_may_wait_do_not_run(
     for _ in range(OF_ONE + 3 + 2):
         here.opened(uuid4())
     found = await here.ended(2)
-    assert {(code, "3 hooks of other sessions wait already" in reason) for _, code, reason in found} == {(None, True)}
-    assert "did not run to its end: 3 hooks of other sessions wait already" in caplog.text
+    assert {(code, "3 hooks of this organisation are already waiting" in reason) for _, code, reason in found} == {
+        (None, True)
+    }
+    assert "did not finish: 3 hooks of this organisation are already waiting" in caplog.text
     go_on.set()
     assert [code for _, code, _ in await here.ended(OF_ONE + 5)] == [None] * 2 + [0] * (OF_ONE + 3)
     assert here.most == OF_ONE
     assert here.counted == {(OPEN, "not_run"): 2, (OPEN, "succeeded"): OF_ONE + 3}
 
 
-async def test_attack_hooks_of_one_organisation_that_hang_hold_up_those_of_no_other(
+async def test_attack_hanging_hooks_of_one_organisation_do_not_block_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "WAITING", 3)
@@ -273,7 +277,7 @@ async def test_attack_hooks_of_one_organisation_that_hang_hold_up_those_of_no_ot
     assert not here.hooks._shares
 
 
-async def test_more_than_one_organisation_may_run_do_not_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hooks_of_all_organisations_share_one_running_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "AT_ONCE", 2)
     here = Here(hangs)
     for _ in range(2):
@@ -285,8 +289,8 @@ async def test_more_than_one_organisation_may_run_do_not_at_once(monkeypatch: py
     await here.hooks.stop(0)
 
 
-async def test_what_was_switched_off_or_changed_while_it_waited() -> None:
-    """A hook that hangs is switched off, or mended: it does not run hundreds of times more."""
+async def test_hook_disabled_or_changed_while_it_waited_runs_in_its_current_state() -> None:
+    """A hanging hook that is disabled or fixed does not run hundreds of times more."""
     go_on = asyncio.Event()
 
     async def slow(hook: Hook) -> HookOutcome:
@@ -307,7 +311,7 @@ async def test_what_was_switched_off_or_changed_while_it_waited() -> None:
     assert second.outcome == HookOutcome(0, "print('mended')")
 
 
-async def test_what_is_not_known_any_more_does_not_run() -> None:
+async def test_hook_whose_current_state_cannot_be_read_does_not_run() -> None:
     go_on = asyncio.Event()
 
     async def slow(hook: Hook) -> HookOutcome:
@@ -324,7 +328,7 @@ async def test_what_is_not_known_any_more_does_not_run() -> None:
     assert (code, reason) == (None, "reading its current state failed: the store is away")
 
 
-async def test_an_organisation_that_is_known_to_have_none_costs_no_task_and_holds_up_no_end() -> None:
+async def test_organisation_without_hooks_starts_no_task() -> None:
     here = Here()
     here.nothing.add(here.other.connection.org_id)
     here.hooks.handle_open(SESSION, here.other, "select 1")
@@ -339,7 +343,7 @@ async def test_an_organisation_that_is_known_to_have_none_costs_no_task_and_hold
     await asyncio.wait_for(here.hooks.stop(1_000 * PATIENT), PATIENT)
 
 
-async def test_attack_sessions_without_end_while_nobody_says_which_hooks_there_are(
+async def test_attack_sessions_waiting_for_their_hook_list_are_limited(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "MOMENTS", 2)
@@ -347,7 +351,7 @@ async def test_attack_sessions_without_end_while_nobody_says_which_hooks_there_a
     for _ in range(3):
         here.opened(uuid4())
     await here.ended(2)
-    assert "its hooks do not run because too many others wait" in caplog.text
+    assert "its hooks do not run because too many other hooks are waiting" in caplog.text
     assert len(here.told) == 2
 
 
@@ -356,25 +360,27 @@ async def test_attack_sessions_without_end_while_nobody_says_which_hooks_there_a
     [
         (refuses(Denied("the agent's own policy\nforbids it")), r"the agent's own policy\nforbids it"),
         (refuses(Unavailable("its agent is offline")), "its agent is offline"),
-        (refuses(RuntimeError("planted")), "the gateway failed to run it; see its log"),
+        (refuses(RuntimeError("planted")), "the gateway failed to run it; see the gateway's log"),
     ],
 )
-async def test_why_one_did_not_run_is_kept(answer: Answer, reason: str) -> None:
+async def test_reason_why_a_hook_did_not_run_is_stored(answer: Answer, reason: str) -> None:
     here = Here(answer)
     here.opened()
     assert await here.ended() == [(OPEN, None, reason)]
     assert here.counted == {(OPEN, "not_run"): 1}
 
 
-async def test_an_agent_that_never_answers_is_given_up() -> None:
+async def test_hook_at_an_agent_that_never_answers_times_out() -> None:
     here = Here(hangs, late=0.05)
     here.opened()
     ((_, code, reason),) = await here.ended()
-    assert (code, reason) == (None, "its agent did not answer in time; whether it ran is not known")
+    assert (code, reason) == (None, "its agent did not answer in time; it is unknown whether the hook ran")
 
 
-async def test_one_that_fails_or_is_cut_off_by_its_agent() -> None:
-    outcomes = iter([HookOutcome(3, "no"), HookOutcome(None, "a", "it did not end within 60 seconds, and was ended")])
+async def test_failed_and_interrupted_hooks_are_counted_by_outcome() -> None:
+    outcomes = iter(
+        [HookOutcome(3, "no"), HookOutcome(None, "a", "it did not finish within 60 seconds and was terminated")]
+    )
 
     async def answer(hook: Hook) -> HookOutcome:
         return next(outcomes)
@@ -387,15 +393,15 @@ async def test_one_that_fails_or_is_cut_off_by_its_agent() -> None:
     assert here.runs[1].outcome.output == "a"
 
 
-async def test_one_that_is_too_large_for_an_agent_is_not_sent_there() -> None:
+async def test_oversized_hook_is_not_sent_to_its_agent() -> None:
     here = Here()
     here.text = "#" * (MAX_HOOK + 1)
     here.opened()
-    assert await here.ended() == [(OPEN, None, f"it has {MAX_HOOK + 1} bytes, and a hook may have {MAX_HOOK} at most")]
+    assert await here.ended() == [(OPEN, None, f"it has {MAX_HOOK + 1} bytes; a hook can have at most {MAX_HOOK}")]
     assert here.told == []
 
 
-async def test_where_it_cannot_be_known_which_hooks_there_are_none_runs(caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_hook_runs_if_the_list_of_hooks_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:
     here = Here()
     here.is_known = False
     here.opened()
@@ -404,7 +410,7 @@ async def test_where_it_cannot_be_known_which_hooks_there_are_none_runs(caplog: 
     assert f"session {SESSION}: reading its hooks failed: the store is away" in caplog.text
 
 
-async def test_a_store_that_comes_back_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_result_of_a_hook_is_stored_once_the_store_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "AGAIN", (0.01,) * 1_000)
     here = Here()
     here.is_away = AWAY
@@ -414,7 +420,7 @@ async def test_a_store_that_comes_back_is_told_again(monkeypatch: pytest.MonkeyP
     assert await here.ended() == [(OPEN, 0, "")]
 
 
-async def test_a_store_that_stays_away_is_told_of_in_the_log(
+async def test_result_of_a_hook_that_cannot_be_stored_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "AGAIN", (0.01, 0.01))
@@ -427,10 +433,10 @@ async def test_a_store_that_stays_away_is_told_of_in_the_log(
     assert said in caplog.text
 
 
-async def test_a_store_that_takes_nothing_lets_the_next_one_run(
+async def test_read_only_store_does_not_prevent_the_next_hook(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One that is read only fails with another error than one that is away."""
+    """A read-only store fails with another error than an unavailable one."""
     monkeypatch.setattr(module, "AGAIN", ())
     here = Here(repositories=("one", "two"))
     here.is_away = RuntimeError("it is read only")
@@ -439,7 +445,7 @@ async def test_a_store_that_takes_nothing_lets_the_next_one_run(
     assert "hook session-open of one at c0ffeec0ffee failed: it is read only" in caplog.text
 
 
-async def test_a_worker_that_stops_lets_what_runs_end() -> None:
+async def test_stopping_worker_waits_for_running_hooks() -> None:
     go_on = asyncio.Event()
 
     async def slow(hook: Hook) -> HookOutcome:
@@ -456,7 +462,7 @@ async def test_a_worker_that_stops_lets_what_runs_end() -> None:
     assert await here.ended(2) == [(OPEN, 0, ""), (CLOSE, 0, "")]
 
 
-async def test_a_worker_that_stops_runs_the_hooks_of_sessions_that_end_with_it() -> None:
+async def test_stopping_worker_runs_the_close_hooks_of_its_sessions() -> None:
     here = Here()
     here.opened()
     await here.ended(1)
@@ -467,7 +473,7 @@ async def test_a_worker_that_stops_runs_the_hooks_of_sessions_that_end_with_it()
     assert await here.ended(2) == [(OPEN, 0, ""), (CLOSE, 0, "")]
 
 
-async def test_a_worker_that_stops_cuts_off_what_hangs_and_runs_nothing_more() -> None:
+async def test_stopping_worker_ends_hanging_hooks_and_starts_no_more() -> None:
     here = Here(hangs, repositories=("one", "two"))
     for _ in range(OF_ONE + 1):
         here.opened(uuid4())
@@ -477,6 +483,6 @@ async def test_a_worker_that_stops_cuts_off_what_hangs_and_runs_nothing_more() -
     here.closed(uuid4())
     await here.hooks.stop(0)
     found = await here.ended(2 * OF_ONE + 4)
-    assert {(code, reason) for _, code, reason in found} == {(None, "the gateway stopped before it had run to its end")}
+    assert {(code, reason) for _, code, reason in found} == {(None, "the gateway stopped before the hook finished")}
     assert len(here.told) == OF_ONE
     assert not here.hooks._tasks

@@ -1,4 +1,4 @@
-"""How long a login may take, and whose time that is."""
+"""The login deadline: how long a login can take, and whose time counts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Awaitable
 
 import pytest
 
+from postern import descriptors
+from postern.descriptors import Descriptors
 from postern.errors import PosternError
 from postern.gateway.clients.listener import ConnectionLimiter, HandshakeRunner
 from postern.gateway.clients.login_turns import LoginTurns
@@ -44,7 +46,7 @@ class Peer:
 
 
 class Work:
-    """Logins that last until they are let go."""
+    """Logins that continue until the test ends them."""
 
     def __init__(self) -> None:
         self.go = asyncio.Event()
@@ -62,8 +64,8 @@ async def settle() -> None:
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_the_deadline_is_the_clients_own(known: bool) -> None:
-    """A client that has done its part is not cut off because its target takes longer than clients may."""
+async def test_login_deadline_counts_only_the_time_of_the_client(known: bool) -> None:
+    """A client that has sent everything is not disconnected because its target is slow."""
     logins, served = HandshakeRunner(timeout=SOON, most=10, most_per_address=10), asyncio.Event()
     ours, theirs = socket.socketpair()
     with theirs:
@@ -84,7 +86,7 @@ async def test_the_deadline_is_the_clients_own(known: bool) -> None:
     await logins.stop(1)
 
 
-def test_attack_all_places_taken_from_the_addresses_of_one_subscriber() -> None:
+def test_attack_ipv6_addresses_of_one_subscriber_share_a_login_limit() -> None:
     places = ConnectionLimiter(most=10, most_per_address=2)
     taken = [places.take(f"2001:db8:1:2::{number:x}") for number in range(10)]
     assert taken == [True] * 2 + [False] * 8
@@ -96,7 +98,9 @@ def test_attack_all_places_taken_from_the_addresses_of_one_subscriber() -> None:
     assert places.take("2001:db8:1:2::ffff")
 
 
-async def test_clients_beyond_the_limit_are_told_why_and_those_at_login_go_on(caplog: pytest.LogCaptureFixture) -> None:
+async def test_clients_over_the_login_limit_get_the_reason_and_logins_continue(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     logins, work = HandshakeRunner(timeout=60, most=3, most_per_address=3), Work()
     peers = [Peer() for _ in range(5)]
     for peer in peers:
@@ -115,7 +119,7 @@ async def test_clients_beyond_the_limit_are_told_why_and_those_at_login_go_on(ca
     await logins.stop(1)
 
 
-async def test_few_logins_work_at_a_time_and_the_next_begins_when_one_is_done() -> None:
+async def test_next_login_starts_when_a_slot_is_free() -> None:
     logins, work = HandshakeRunner(timeout=60, most=100, most_per_address=100, turns=LoginTurns(slots=2)), Work()
     peers = [Peer() for _ in range(6)]
     for peer in peers:
@@ -131,7 +135,7 @@ async def test_few_logins_work_at_a_time_and_the_next_begins_when_one_is_done() 
 
 @pytest.mark.parametrize("frees", ["known", "held", "time"])
 async def test_login_that_waits_for_others_frees_its_slot(frees: str) -> None:
-    """Its client may be slow, its target, or the colleagues who have to agree: others need not wait for them."""
+    """The client, the target or the reviewers can be slow: other logins need not wait for them."""
     logins, go = HandshakeRunner(timeout=60, most=9, most_per_address=9, turns=LoginTurns(slots=1)), asyncio.Event()
     begun = asyncio.Semaphore(0)
 
@@ -167,3 +171,27 @@ async def test_stop_closes_clients_that_wait_for_their_turn() -> None:
     for peer in peers:
         assert await peer.read_all() == ""
     assert logins.waiting == 0
+
+
+@pytest.mark.parametrize("logging_in", [0, 1, 3])
+@pytest.mark.parametrize("spare", [-1, 0])
+async def test_client_is_admitted_if_there_are_descriptors_for_all_that_its_session_opens(
+    monkeypatch: pytest.MonkeyPatch, logging_in: int, spare: int
+) -> None:
+    """Nobody is refused after a login for want of a descriptor: also at the exact limit."""
+    reserve, opened = 64, 100
+    monkeypatch.setattr(descriptors, "count_open", lambda: opened)
+    monkeypatch.setattr(descriptors, "limit", lambda: 10_000)
+    logins, work = HandshakeRunner(timeout=60, most=9, most_per_address=9, descriptors=Descriptors(reserve)), Work()
+    for _ in range(logging_in):
+        logins.start(await Peer().connect(), work, refuse)
+    needed = descriptors.PER_CLIENT * (logging_in + 1)
+    monkeypatch.setattr(descriptors, "limit", lambda: opened + needed + reserve + spare)
+    peer = Peer()
+    logins.start(await peer.connect(), work, refuse)
+    await settle()
+    assert work.begun == logging_in + (spare >= 0)
+    if spare < 0:
+        assert "at its limit of open files" in await peer.read_all()
+    work.go.set()
+    await logins.stop(1)

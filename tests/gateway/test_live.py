@@ -1,4 +1,4 @@
-"""Live links that hear of a review: whose are looked at again, and what becomes of them."""
+"""Live links and changed reviews: which links are checked again, and what happens to them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def permit_of(review_id: UUID | None, expires_at: datetime | None = None) -> Per
 
 
 class Driving:
-    """As much of a driver as is told to end."""
+    """The part of a driver that ends a session."""
 
     def __init__(self) -> None:
         self.ends: list[tuple[EndReason, str]] = []
@@ -50,7 +50,7 @@ class Driving:
 
 
 class Place:
-    """Links of one worker. `over` are the reviews that give nothing any more; admission fails with `problem`."""
+    """The links of one worker. The reviews in `over` give no access any more; admission fails with `problem`."""
 
     def __init__(self) -> None:
         self.signals = LocalSignals()
@@ -91,7 +91,7 @@ async def place() -> Place:
     return Place()
 
 
-async def test_a_review_that_is_over_ends_its_links_and_no_others(place: Place) -> None:
+async def test_ended_review_ends_only_its_own_links(place: Place) -> None:
     review, other = uuid4(), uuid4()
     own = [place.add(permit_of(review)) for _ in range(3)]
     others = [place.add(permit_of(other)), place.add(permit_of(None))]
@@ -102,7 +102,7 @@ async def test_a_review_that_is_over_ends_its_links_and_no_others(place: Place) 
     assert place.asked == [review] * 3
 
 
-async def test_what_came_by_its_time_has_expired(place: Place) -> None:
+async def test_link_of_an_expired_permit_ends_as_expired(place: Place) -> None:
     review, now = uuid4(), datetime.now(UTC)
     past, future = (place.add(permit_of(review, now + timedelta(hours=hours))) for hours in (-1, 1))
     place.over.add(review)
@@ -111,7 +111,7 @@ async def test_what_came_by_its_time_has_expired(place: Place) -> None:
     assert future.ends == [(EndReason.REVOKED, OVER)]
 
 
-async def test_a_review_that_still_gives_access_changes_nothing(place: Place) -> None:
+async def test_review_that_still_gives_access_does_not_end_its_links(place: Place) -> None:
     review = uuid4()
     driver = place.add(permit_of(review))
     await place.tell(review, "APPROVED")
@@ -120,7 +120,7 @@ async def test_a_review_that_still_gives_access_changes_nothing(place: Place) ->
 
 
 @pytest.mark.parametrize("problem", [Unavailable("the store is away"), RuntimeError("broken")])
-async def test_a_link_whose_review_cannot_be_checked_ends(place: Place, problem: Exception) -> None:
+async def test_link_whose_review_cannot_be_checked_ends(place: Place, problem: Exception) -> None:
     review = uuid4()
     driver = place.add(permit_of(review))
     place.problem = problem
@@ -130,7 +130,7 @@ async def test_a_link_whose_review_cannot_be_checked_ends(place: Place, problem:
     assert "could not be" in message
 
 
-async def test_a_link_that_is_gone_is_asked_for_no_more(place: Place) -> None:
+async def test_removed_link_is_not_checked_again(place: Place) -> None:
     review = uuid4()
     driver = place.add(permit_of(review))
     (link,) = place.links._links
@@ -140,7 +140,7 @@ async def test_a_link_that_is_gone_is_asked_for_no_more(place: Place) -> None:
     assert (driver.ends, place.asked) == ([], [])
 
 
-async def test_what_is_still_dialling_ends_as_well(place: Place) -> None:
+async def test_session_that_is_still_dialling_ends_with_its_review(place: Place) -> None:
     review = uuid4()
 
     async def dial() -> None:
@@ -159,7 +159,7 @@ async def test_what_is_still_dialling_ends_as_well(place: Place) -> None:
     assert ended.value.reason is EndReason.REVOKED
 
 
-async def test_attack_a_review_ends_between_admission_and_its_link(place: Place) -> None:
+async def test_attack_review_that_ends_between_admission_and_link_ends_the_link(place: Place) -> None:
     review, before = uuid4(), place.links.changes
     place.over.add(review)
     await place.tell(review)
@@ -170,8 +170,8 @@ async def test_attack_a_review_ends_between_admission_and_its_link(place: Place)
     assert known.ends == []  # was admitted by what holds since
 
 
-async def test_a_policy_that_is_the_same_takes_no_others_place(place: Place) -> None:
-    """What is held would be asked about once more."""
+async def test_unchanged_policy_does_not_renew_the_link(place: Place) -> None:
+    """A held statement would otherwise be judged and reviewed again."""
     driver, loop = place.add(permit_of(None)), asyncio.get_running_loop()
     await place.signals.publish(Topic.POLICY_CHANGED)
     await place.settled()
@@ -183,7 +183,7 @@ async def test_a_policy_that_is_the_same_takes_no_others_place(place: Place) -> 
     assert driver.renewed == 1
 
 
-async def test_a_policy_that_was_read_before_another_one_does_not_come_behind_it(place: Place) -> None:
+async def test_policy_read_earlier_never_replaces_a_newer_one(place: Place) -> None:
     place.add(permit_of(None))
     (link,) = place.links._links
     loop = asyncio.get_running_loop()

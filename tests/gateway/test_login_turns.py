@@ -1,4 +1,4 @@
-"""Whose login works now, who waits, and who is refused at once: decided by numbers, never by the clock."""
+"""Turns of logins: which one works, which one waits, and which one is rejected at once; decided without a clock."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from postern.gateway.clients.login_turns import LoginTurns, Turn
 from postern.gateway.rules.fair_queue import FairQueue
 
 
-def test_addresses_take_turns() -> None:
-    """One address with many clients does not stand in the way of another one with few."""
+def test_logins_of_different_addresses_take_turns() -> None:
+    """An address with many clients does not block one with few."""
     turns: LoginTurns[str] = LoginTurns(slots=1)
     assert turns.arrive("busy", "busy 0", 0.0) is Turn.NOW
     for name in ("busy 1", "busy 2", "busy 3", "calm 1", "calm 2", "quiet"):
@@ -21,7 +21,7 @@ def test_addresses_take_turns() -> None:
     ]  # fmt: skip
 
 
-def test_client_is_refused_at_once_where_it_would_wait_too_long() -> None:
+def test_client_is_rejected_at_once_if_it_would_wait_too_long() -> None:
     turns: LoginTurns[int] = LoginTurns(slots=1, longest_wait=5.0)
     turns.arrive("a", 0, 0.0)
     for number in range(1, 40):
@@ -42,7 +42,7 @@ def test_client_is_refused_at_once_where_it_would_wait_too_long() -> None:
     assert 5 <= answers.count(Turn.WAITS) <= 25
 
 
-def test_client_that_has_waited_too_long_is_given_back_and_the_next_one_begins() -> None:
+def test_client_that_has_waited_too_long_is_returned_and_the_next_one_begins() -> None:
     turns: LoginTurns[str] = LoginTurns(slots=1, longest_wait=5.0)
     turns.arrive("a", "first", 0.0)
     turns.arrive("a", "old", 0.0)
@@ -63,8 +63,8 @@ def test_pause_between_two_bursts_does_not_count_as_slowness() -> None:
 
 
 @given(st.lists(st.one_of(st.sampled_from("abc"), st.none()), max_size=60), st.integers(1, 4))
-def test_no_slot_is_lost_and_nobody_is_forgotten(steps: list[str | None], slots: int) -> None:
-    """An arrival by its address, or None for one that leaves."""
+def test_login_turns_lose_no_slot_and_no_client(steps: list[str | None], slots: int) -> None:
+    """A step is an arrival with its address, or None for a departure."""
     turns: LoginTurns[int] = LoginTurns(slots, longest_wait=3.0)
     working, waiting, now = 0, set[int](), 0.0
     for number, step in enumerate(steps):
@@ -86,7 +86,7 @@ def test_no_slot_is_lost_and_nobody_is_forgotten(steps: list[str | None], slots:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=40), st.sampled_from("abcd"))
-def test_queue_tells_how_many_come_before(steps: list[tuple[str, bool]], owner: str) -> None:
+def test_queue_estimates_how_many_items_come_before(steps: list[tuple[str, bool]], owner: str) -> None:
     queue: FairQueue[str, object] = FairQueue()
     for one, takes in steps:
         if takes:
@@ -103,7 +103,7 @@ def test_queue_tells_how_many_come_before(steps: list[tuple[str, bool]], owner: 
     assert before - order.index(mine) <= 3
 
 
-def test_item_is_removed_once() -> None:
+def test_queue_item_is_removed_once() -> None:
     queue: FairQueue[str, str] = FairQueue()
     queue.put("a", "one")
     assert queue.remove("a", "one")
@@ -112,7 +112,7 @@ def test_item_is_removed_once() -> None:
 
 
 @pytest.mark.parametrize("allowed", ["b", ""])
-def test_owner_that_may_not_have_one_is_passed_over(allowed: str) -> None:
+def test_queue_skips_an_owner_that_is_not_allowed(allowed: str) -> None:
     queue: FairQueue[str, int] = FairQueue()
     queue.put("a", 1)
     queue.put("b", 2)

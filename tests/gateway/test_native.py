@@ -1,4 +1,4 @@
-"""Real sockets: a listener that moves, and clients that stay."""
+"""Real sockets: a listener that moves, and clients that stay connected."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def becomes(endpoint: Endpoint, wanted: bool) -> None:
     await until(so, within(1))
 
 
-async def test_a_listener_moves_and_its_clients_stay(gateway: Gateway) -> None:
+async def test_moved_listener_keeps_its_connected_clients(gateway: Gateway) -> None:
     old = gateway.listener.endpoint
     reader, writer = await asyncio.open_connection(old.host, old.port)
     new = Endpoint("127.0.0.1", free_port())
@@ -87,7 +87,7 @@ async def test_a_listener_moves_and_its_clients_stay(gateway: Gateway) -> None:
     assert gateway.accepted[-1] == new
 
 
-async def test_a_listener_is_switched_off_and_on(gateway: Gateway) -> None:
+async def test_listener_is_disabled_and_enabled(gateway: Gateway) -> None:
     endpoint = gateway.listener.endpoint
     await gateway.change(Listener(False, endpoint))
     await becomes(endpoint, False)
@@ -95,17 +95,17 @@ async def test_a_listener_is_switched_off_and_on(gateway: Gateway) -> None:
     await becomes(endpoint, True)
 
 
-async def test_the_old_one_stays_when_the_new_one_cannot_be_had(
+async def test_old_listener_stays_if_the_new_port_cannot_be_bound(
     gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
     old = gateway.listener.endpoint
     with socket.create_server(("127.0.0.1", 0)) as other:
         await gateway.change(Listener(True, Endpoint("127.0.0.1", other.getsockname()[1])))
-        await until(lambda: "cannot be listened on" in caplog.text, within(1))
+        await until(lambda: "cannot listen on" in caplog.text, within(1))
         assert await is_open(old)
 
 
-async def test_a_start_fails_for_the_machines_own_port_only() -> None:
+async def test_start_fails_only_if_the_configured_port_cannot_be_bound() -> None:
     made = Gateway()
     with socket.create_server(("127.0.0.1", 0)) as other:
         made.listener = Listener(True, Endpoint("127.0.0.1", other.getsockname()[1]))
@@ -115,7 +115,7 @@ async def test_a_start_fails_for_the_machines_own_port_only() -> None:
         assert made.accepted == []
 
 
-async def test_a_port_is_probed_as_workers_would_bind_it(gateway: Gateway) -> None:
+async def test_port_probe_binds_like_the_workers(gateway: Gateway) -> None:
     probe(gateway.listener.endpoint, "listen")  # workers share it
     probe(Endpoint("127.0.0.1", free_port()), "listen")
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -123,5 +123,5 @@ async def test_a_port_is_probed_as_workers_would_bind_it(gateway: Gateway) -> No
             probe(Endpoint("127.0.0.1", other.getsockname()[1]), "listen")
         with pytest.raises(Conflict, match="in use"):
             probe(Endpoint("0.0.0.0", other.getsockname()[1]), "listen")
-    with pytest.raises(Invalid, match="cannot be listened on"):
+    with pytest.raises(Invalid, match="cannot listen on"):
         probe(Endpoint("192.0.2.1", 7000), "listen")  # an address that is not ours (RFC 5737)

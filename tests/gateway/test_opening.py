@@ -1,4 +1,4 @@
-from __future__ import annotations
+"""A session that is being established, and what aborts it."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -25,14 +25,14 @@ async def dial(opening: PendingSession, seconds: float = 5) -> str:
     return "dialled"
 
 
-async def test_nothing_happens() -> None:
+async def test_dial_without_an_end_succeeds() -> None:
     one = opening()
     assert await dial(one, 0) == "dialled"
     assert one.permit is None
     one.check()
 
 
-async def test_an_end_cuts_the_dial_short_and_leaves_the_task_whole() -> None:
+async def test_end_during_the_dial_aborts_it_without_cancelling_the_task() -> None:
     one = opening()
 
     async def login() -> str:
@@ -51,14 +51,14 @@ async def test_an_end_cuts_the_dial_short_and_leaves_the_task_whole() -> None:
     assert task.cancelling() == 0
 
 
-async def test_an_end_before_the_dial_is_remembered() -> None:
+async def test_end_before_the_dial_aborts_it() -> None:
     one = opening()
     one.end(EndReason.KILLED, "killed")
     with pytest.raises(SessionAborted):
         await dial(one, 0)
 
 
-async def test_an_end_behind_the_dial_cancels_nothing_and_is_found_by_check() -> None:
+async def test_end_after_the_dial_is_raised_by_check() -> None:
     one = opening()
     await dial(one, 0)
     one.end(EndReason.KILLED, "killed")
@@ -67,7 +67,7 @@ async def test_an_end_behind_the_dial_cancels_nothing_and_is_found_by_check() ->
         one.check()
 
 
-async def test_an_end_at_the_moment_when_the_dial_succeeds() -> None:
+async def test_end_at_the_moment_the_dial_succeeds_aborts_the_session() -> None:
     one = opening()
     answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -83,7 +83,7 @@ async def test_an_end_at_the_moment_when_the_dial_succeeds() -> None:
         await task
 
 
-async def test_a_cancellation_of_somebody_else_goes_on() -> None:
+async def test_cancellation_of_the_task_takes_precedence_over_an_end() -> None:
     for order in ("end first", "cancel first"):
         one = opening()
         task = asyncio.ensure_future(dial(one))
@@ -98,7 +98,7 @@ async def test_a_cancellation_of_somebody_else_goes_on() -> None:
             await task
 
 
-async def test_a_deadline_around_it_still_works() -> None:
+async def test_timeout_around_the_dial_still_works() -> None:
     one = opening()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
@@ -106,14 +106,14 @@ async def test_a_deadline_around_it_still_works() -> None:
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
-async def test_attack_what_was_given_ends_while_it_dials(hours: int) -> None:
-    """Also where nobody looks in between."""
+async def test_attack_permit_that_expires_during_the_dial_aborts_it(hours: int) -> None:
+    """This holds even if nothing checks it in between."""
     ends = datetime.now(UTC) + timedelta(hours=hours)
     permit = cast("Permit", SimpleNamespace(expires_at=ends, review_id=uuid4()))
     with opening().dialling(permit) as dialling:
         if hours > 0:
             dialling.check()
         else:
-            with pytest.raises(SessionAborted, match="has ended") as ended:
+            with pytest.raises(SessionAborted, match="has expired") as ended:
                 dialling.check()
             assert ended.value.reason is EndReason.EXPIRED

@@ -1,4 +1,4 @@
-"""Processes for parsing are shared fairly. What runs is decided by events, never by the clock."""
+"""Parsing processes are shared fairly. Events decide what runs, never the clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENT = 60
 
 
 class Tasks:
-    """Runs tasks in the place of processes: each until it is let go."""
+    """Run tasks instead of processes: each until the test ends it."""
 
     def __init__(self) -> None:
         self.began: list[str] = []
@@ -61,7 +61,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_attack_many_huge_statements_of_one_hold_up_nobody_else(tasks: Tasks) -> None:
+async def test_attack_huge_statements_of_one_user_do_not_block_other_users(tasks: Tasks) -> None:
     processes = ParseSlots(2, tasks.run, most=6, most_each=4)
     evil = [start(processes, tasks, EVE, f"huge {number}") for number in range(4)]
     tasks.go("ann", "bob")
@@ -73,8 +73,8 @@ async def test_attack_many_huge_statements_of_one_hold_up_nobody_else(tasks: Tas
     assert await asyncio.gather(*evil) == [f"huge {number}" for number in range(4)]
 
 
-async def test_principals_take_turns(tasks: Tasks) -> None:
-    """One process: whoever came with many is not asked twice while another waits."""
+async def test_parsing_tasks_of_principals_take_turns(tasks: Tasks) -> None:
+    """With one process, a principal with many tasks gets no second turn while another waits."""
     processes = ParseSlots(1, tasks.run)
     names = ["eve 1", "eve 2", "eve 3", "ann 1", "ann 2", "bob"]
     owners = {"eve": EVE, "ann": ANN, "bob": BOB}
@@ -87,7 +87,7 @@ async def test_principals_take_turns(tasks: Tasks) -> None:
     assert tasks.began == ["first", "eve 1", "ann 1", "bob", "eve 2", "ann 2", "eve 3"]
 
 
-async def test_what_waits_is_bounded(tasks: Tasks) -> None:
+async def test_waiting_parsing_tasks_are_limited(tasks: Tasks) -> None:
     processes = ParseSlots(2, tasks.run, most=6, most_each=4)
     mine = [start(processes, tasks, EVE, "huge") for _ in range(5)]  # one runs, four wait
     await settle()
@@ -104,7 +104,7 @@ async def test_what_waits_is_bounded(tasks: Tasks) -> None:
     assert len(processes) == 0
 
 
-async def test_who_gives_up_takes_the_task_back(tasks: Tasks) -> None:
+async def test_cancelled_waiting_task_never_runs(tasks: Tasks) -> None:
     processes = ParseSlots(1, tasks.run)
     running, waiting = start(processes, tasks, EVE, "huge"), start(processes, tasks, EVE, "never")
     await settle()
@@ -117,8 +117,8 @@ async def test_who_gives_up_takes_the_task_back(tasks: Tasks) -> None:
     assert tasks.began == ["huge"]
 
 
-async def test_attack_who_gives_up_what_runs_keeps_the_slot_until_it_is_done(tasks: Tasks) -> None:
-    """Else whoever comes and goes has process after process started."""
+async def test_attack_cancelled_running_task_keeps_its_slot_until_done(tasks: Tasks) -> None:
+    """Otherwise clients that come and go would start process after process."""
     slots = ParseSlots(1, tasks.run)
     gone, follows = start(slots, tasks, EVE, "gone"), start(slots, tasks, EVE, "next")
     await settle()
@@ -132,7 +132,7 @@ async def test_attack_who_gives_up_what_runs_keeps_the_slot_until_it_is_done(tas
     assert tasks.ended == ["gone", "next"]
 
 
-async def test_failure_of_what_was_given_up_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failure_of_a_cancelled_task_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     go = asyncio.Event()
 
     async def fails(task: Task) -> object:
@@ -150,7 +150,7 @@ async def test_failure_of_what_was_given_up_is_not_reported(caplog: pytest.LogCa
 
 
 @pytest.mark.parametrize("moment", range(4))
-async def test_no_place_is_lost_whenever_somebody_gives_up(tasks: Tasks, moment: int) -> None:
+async def test_slot_is_not_lost_whenever_a_task_is_cancelled(tasks: Tasks, moment: int) -> None:
     processes = ParseSlots(1, tasks.run)
     running, waiting = start(processes, tasks, EVE, "first"), start(processes, tasks, ANN, "second")
     await settle()
@@ -174,7 +174,7 @@ async def test_task_runs_in_another_process_that_stays() -> None:
     assert await processes.run(EVE, partial(os.nice, 0)) == 10 + os.nice(0)
 
 
-async def test_what_fails_is_told_and_frees_the_process() -> None:
+async def test_failed_task_raises_its_error_and_frees_the_process() -> None:
     processes = process_slots()
     for _ in range(3):
         with pytest.raises(ValueError, match="invalid literal"):
@@ -206,7 +206,7 @@ async def test_process_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPa
     assert await processes.run(EVE, partial(int, "7")) == 7
 
 
-async def test_on_the_event_loop_others_have_a_turn_between_two_tasks() -> None:
+async def test_other_coroutines_run_between_two_tasks_on_the_event_loop() -> None:
     slot, order = loop_slot(), list[str]()
 
     async def somebody_else() -> None:
@@ -221,7 +221,8 @@ async def test_on_the_event_loop_others_have_a_turn_between_two_tasks() -> None:
     assert all("else" in order[order.index(one) : order.index(two)] for one, two in pairwise(names))
 
 
-def test_a_process_ends_though_a_statement_is_being_parsed() -> None:
+@pytest.mark.ci
+def test_process_exits_although_a_statement_is_being_parsed() -> None:
     code = (
         "import asyncio, functools, time, uuid\n"
         "from postern.gateway.rules.parse_slots import process_slots\n"

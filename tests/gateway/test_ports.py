@@ -22,7 +22,7 @@ def taken() -> Iterator[int]:
         yield int(listener.getsockname()[1])
 
 
-def test_zero_becomes_a_free_port_and_each_another() -> None:
+def test_port_0_becomes_a_different_free_port_for_each_setting() -> None:
     settled = settle(Settings(home=Path("/x"), **FREE))
     ports = {getattr(settled, name) for name in FREE}
     assert len(ports) == len(FREE)
@@ -30,7 +30,7 @@ def test_zero_becomes_a_free_port_and_each_another() -> None:
 
 
 @pytest.mark.parametrize("name", list(FREE))
-def test_a_port_in_use_names_its_setting(taken: int, name: str) -> None:
+def test_port_in_use_is_an_error_that_names_its_setting(taken: int, name: str) -> None:
     flag = name.replace("_", "-")
     with pytest.raises(
         Misconfigured, match=rf"port {taken} on 127.0.0.1 is in use.*POSTERN_{name.upper()} or --{flag}"
@@ -38,7 +38,7 @@ def test_a_port_in_use_names_its_setting(taken: int, name: str) -> None:
         settle(Settings(home=Path("/x"), **(FREE | {name: taken})))
 
 
-def test_the_demos_port_does_not_matter_without_the_demo(taken: int) -> None:
+def test_demo_port_in_use_is_no_error_without_the_demo(taken: int) -> None:
     settings = Settings(home=Path("/x"), demo=False, **(FREE | {"demo_port": taken}))
     assert settle(settings).demo_port == taken
 
@@ -47,12 +47,12 @@ def test_the_demos_port_does_not_matter_without_the_demo(taken: int) -> None:
     ("changes", "why"),
     [({"api_port": 70_000}, "70000 is not a port"), ({"host": "192.0.2.1"}, "cannot be bound.*POSTERN_HOST")],
 )
-def test_what_cannot_be_bound_says_why(changes: dict[str, int | str], why: str) -> None:
+def test_address_that_cannot_be_bound_is_misconfigured(changes: dict[str, int | str], why: str) -> None:
     with pytest.raises(Misconfigured, match=why):
         settle(Settings(home=Path("/x"), **{**FREE, **changes}))
 
 
-def test_a_lingering_connection_is_no_obstacle() -> None:
+def test_port_with_a_connection_in_time_wait_can_be_bound() -> None:
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""What is known elsewhere of the agents that hold a tunnel to a worker."""
+"""The online status of agents, across workers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def until_online(world: World, agents: Agents, agent: Agent, wanted: bool)
     await until(so)
 
 
-async def test_an_agent_is_offline_as_soon_as_its_last_tunnel_is_lost(world: World) -> None:
+async def test_agent_is_offline_as_soon_as_its_last_tunnel_is_lost(world: World) -> None:
     agents = world.services().agents
     edge = Agent(uuid4(), world.org_id, "edge", AgentMode.STANDARD, None, world.clock(), b"x" * 32)
     await world.stores.agents.add(edge)

@@ -1,4 +1,4 @@
-"""What targets' catalogues say, read from a real PostgreSQL by the built-in agent."""
+"""Catalogues of targets, read from a real PostgreSQL by the built-in agent."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def permit(server: PostgresServer, policy: Policy = COLUMNS, user: str = "reader
     return Permit(ann, connection, policy, Verb.CONNECT, "192.0.2.1", None, None, seal())
 
 
-async def test_what_a_catalogue_says(server: PostgresServer, dialer: Counting) -> None:
+async def test_schema_snapshot_has_relations_functions_and_types(server: PostgresServer, dialer: Counting) -> None:
     schema = await TargetSchemas(dialer, seconds=60).of(permit(server), START)
     assert schema is not None
     assert schema.search_path == ("pg_catalog", "hr", "public")
@@ -133,12 +133,12 @@ async def test_what_a_catalogue_says(server: PostgresServer, dialer: Counting) -
     assert schema.relations["pg_catalog", "pg_class"].columns[1] == "relname"
 
 
-async def test_nobody_dials_for_a_policy_that_does_not_ask(server: PostgresServer, dialer: Counting) -> None:
+async def test_policy_without_schema_rules_reads_no_catalogue(server: PostgresServer, dialer: Counting) -> None:
     assert await TargetSchemas(dialer, seconds=60).of(permit(server, Policy()), START) is None
     assert dialer.dialled == 0
 
 
-async def test_sessions_that_begin_together_share_one_reading(server: PostgresServer, dialer: Counting) -> None:
+async def test_concurrent_sessions_share_one_catalogue_read(server: PostgresServer, dialer: Counting) -> None:
     schemas = TargetSchemas(dialer, seconds=60)
     found = await asyncio.gather(*(schemas.of(permit(server), START) for _ in range(20)))
     assert dialer.dialled == 1
@@ -149,7 +149,9 @@ async def test_sessions_that_begin_together_share_one_reading(server: PostgresSe
     assert dialer.dialled == 2
 
 
-async def test_one_who_goes_away_takes_nothing_from_the_others(server: PostgresServer, dialer: Counting) -> None:
+async def test_cancelled_session_does_not_cancel_the_shared_catalogue_read(
+    server: PostgresServer, dialer: Counting
+) -> None:
     schemas = TargetSchemas(dialer, seconds=60)
     dialer.delay = 0.2
     first = asyncio.ensure_future(schemas.of(permit(server), START))
@@ -160,14 +162,16 @@ async def test_one_who_goes_away_takes_nothing_from_the_others(server: PostgresS
     assert dialer.dialled == 1
 
 
-async def test_an_old_reading_is_read_again(server: PostgresServer, dialer: Counting) -> None:
+async def test_old_schema_snapshot_is_read_again(server: PostgresServer, dialer: Counting) -> None:
     schemas = TargetSchemas(dialer, age=0, seconds=60)
     first = await schemas.of(permit(server), START)
     assert await schemas.of(permit(server), START) is not first
     assert dialer.dialled == 2
 
 
-async def test_a_client_with_a_path_of_its_own_gets_none(server: PostgresServer, dialer: Counting) -> None:
+async def test_client_with_its_own_search_path_gets_a_schema_without_one(
+    server: PostgresServer, dialer: Counting
+) -> None:
     schemas = TargetSchemas(dialer, seconds=60)
     for parameters in ({"options": "-c search_path=hr"}, {"Search_Path": "hr"}):
         schema = await schemas.of(permit(server), replace(START, parameters=parameters))
@@ -177,7 +181,7 @@ async def test_a_client_with_a_path_of_its_own_gets_none(server: PostgresServer,
     assert dialer.dialled == 1
 
 
-async def test_a_target_that_cannot_be_asked_is_unknown_and_not_asked_by_everybody(
+async def test_failed_catalogue_read_is_logged_and_not_repeated_by_each_session(
     server: PostgresServer, dialer: Counting, caplog: pytest.LogCaptureFixture
 ) -> None:
     schemas = TargetSchemas(dialer, seconds=60)
@@ -190,16 +194,15 @@ async def test_a_target_that_cannot_be_asked_is_unknown_and_not_asked_by_everybo
     assert "the agent is offline" in caplog.text
 
 
-async def test_a_slow_target_does_not_keep_a_login_waiting(server: PostgresServer, dialer: Counting) -> None:
+async def test_slow_catalogue_read_does_not_delay_a_login(server: PostgresServer, dialer: Counting) -> None:
     dialer.delay = 300
     async with asyncio.timeout(within(2)):
         assert await TargetSchemas(dialer, seconds=0.1).of(permit(server), START) is None
 
 
-async def test_a_reading_that_takes_longer_than_a_login_waits_is_there_for_who_asks_next(
-    server: PostgresServer, dialer: Counting
-) -> None:
-    """Else each slow target would leave its statements unknown for ever."""
+@pytest.mark.ci
+async def test_slow_catalogue_read_is_available_to_later_sessions(server: PostgresServer, dialer: Counting) -> None:
+    """Otherwise the statements of each slow target would stay unknown forever."""
     schemas = TargetSchemas(dialer, seconds=0.1)
     dialer.delay = 1
     found = [await schemas.of(permit(server), START) for _ in range(2)]
@@ -211,13 +214,14 @@ async def test_a_reading_that_takes_longer_than_a_login_waits_is_there_for_who_a
     assert dialer.dialled == 1
 
 
-def test_who_has_none_asks_again_soon(server: PostgresServer) -> None:
+def test_missing_schema_snapshot_is_read_again_soon(server: PostgresServer) -> None:
     now = time.monotonic()
     assert next_reading(permit(server), None) < now + AGE / 2
     assert next_reading(permit(server, Policy()), None) >= now + AGE
 
 
-async def test_a_target_that_is_slow_to_answer_is_told_to_stop(
+@pytest.mark.ci
+async def test_slow_catalogue_query_is_cancelled_on_the_target(
     server: PostgresServer, dialer: Counting, caplog: pytest.LogCaptureFixture
 ) -> None:
     with psycopg.connect(server.dsn(DATABASE)) as blocking:
@@ -228,7 +232,7 @@ async def test_a_target_that_is_slow_to_answer_is_told_to_stop(
         await asyncio.wait_for(dialer.cancelled.wait(), 60)
 
 
-async def test_a_login_that_is_refused_is_told_in_the_log(
+async def test_rejected_login_of_a_catalogue_read_is_logged(
     server: PostgresServer, dialer: Counting, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
@@ -236,7 +240,7 @@ async def test_a_login_that_is_refused_is_told_in_the_log(
     assert 'role "nobody" does not exist' in caplog.text
 
 
-def test_who_asks() -> None:
+def test_only_rules_about_columns_and_effects_need_a_schema() -> None:
     def rails(kind: RuleType) -> Policy:
         return Policy(guardrails=(Guardrail(uuid4(), ORG, "rail", input=(Rule(kind),)),))
 
@@ -249,5 +253,5 @@ def test_who_asks() -> None:
     )
 
 
-def test_relations_without_columns_can_be_read() -> None:
+def test_relation_without_columns_is_valid() -> None:
     assert Relation("public", "empty", ()).columns == ()

@@ -1,4 +1,4 @@
-"""With real child processes, each a few lines of Python."""
+"""The supervisor with real child processes, each a few lines of Python."""
 
 from __future__ import annotations
 
@@ -53,22 +53,22 @@ def alive(pid: int) -> bool:
         return False
 
 
-async def test_a_crashed_child_is_started_again_and_said_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_crashed_child_is_restarted_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     told = tmp_path / "pids"
     supervisor = Supervisor(ENVIRONMENT)
     await supervisor.start(child(SERVE, told))
     os.kill(pids(told)[0], signal.SIGKILL)
-    await until(lambda: "w1 runs again" in caplog.messages)
+    await until(lambda: "w1 has restarted" in caplog.messages)
     assert len(pids(told)) == 2
     said = [message for message in caplog.messages if "SIGKILL" in message]
     assert len(said) == 1
-    assert said[0] == "w1 was ended by signal SIGKILL; it is started again now"
+    assert said[0] == "w1 was ended by signal SIGKILL; restarting it now"
     await supervisor.stop()
     assert not any(alive(pid) for pid in pids(told))
 
 
-async def test_a_child_that_keeps_crashing_is_tried_less_and_less(
+async def test_child_that_crashes_before_it_is_ready_is_retried(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "FIRST_DELAY", 0.01)
@@ -96,9 +96,7 @@ def test_back_off_doubles_with_jitter_up_to_a_limit() -> None:
         (SILENT, 0.5, "w1 was not ready after 0.5 s"),
     ],
 )
-async def test_a_child_that_never_serves_fails_the_start_and_is_not_left(
-    program: str, patience: float, why: str
-) -> None:
+async def test_child_that_is_never_ready_fails_the_start_and_is_ended(program: str, patience: float, why: str) -> None:
     supervisor = Supervisor(ENVIRONMENT)
     with pytest.raises(Unavailable, match=why):
         await supervisor.start(child(program, ready_timeout=patience))
@@ -106,7 +104,7 @@ async def test_a_child_that_never_serves_fails_the_start_and_is_not_left(
     assert all(each.process.returncode is not None for each in supervisor._children.values())
 
 
-async def test_a_child_that_does_not_stop_is_killed(
+async def test_child_that_does_not_stop_is_killed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PATIENCE", 0.3)
@@ -117,7 +115,7 @@ async def test_a_child_that_does_not_stop_is_killed(
     assert "w1 did not stop within 0.3 s and was killed" in caplog.messages
 
 
-async def test_what_others_need_is_stopped_last(tmp_path: Path) -> None:
+async def test_child_that_outlives_others_is_stopped_last(tmp_path: Path) -> None:
     order = tmp_path / "order"
     program = SERVE.replace(
         "lambda *_: sys.exit(0)", "lambda *_: (open(sys.argv[2], 'a').write(sys.argv[3]), sys.exit(0))"
@@ -130,8 +128,8 @@ async def test_what_others_need_is_stopped_last(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_a_child_that_starts_as_slowly_as_on_a_busy_machine_is_waited_for(tmp_path: Path) -> None:
-    """Half a minute was too little for the API where much else ran."""
+async def test_child_that_takes_35_seconds_to_start_is_waited_for(tmp_path: Path) -> None:
+    """Half a minute was too short for the API on a busy machine."""
     supervisor = Supervisor(ENVIRONMENT)
     slow = SERVE.replace("announce_ready()", "time.sleep(35)\nannounce_ready()")
     await supervisor.start(child(slow, tmp_path / "pids"))
@@ -139,7 +137,7 @@ async def test_a_child_that_starts_as_slowly_as_on_a_busy_machine_is_waited_for(
     await supervisor.stop()
 
 
-async def test_run_once_waits_and_reports_failure() -> None:
+async def test_run_once_waits_for_the_child_and_raises_its_failure() -> None:
     supervisor = Supervisor(ENVIRONMENT)
     await supervisor.run_once(child("pass"))
     with pytest.raises(Unavailable, match="w1 ended with exit code 3"):
@@ -174,7 +172,7 @@ def supervised(program: str, told: Path, *more: str) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_all_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+def test_signal_stops_all_children_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     process = supervised(SERVE, tmp_path / "pids")
     process.send_signal(number)
     output, _ = process.communicate(timeout=60)
@@ -183,7 +181,7 @@ def test_a_signal_stops_all_cleanly(tmp_path: Path, number: signal.Signals) -> N
     assert not alive(pids(tmp_path / "pids")[0])
 
 
-def test_the_second_signal_stops_at_once(tmp_path: Path) -> None:
+def test_second_signal_stops_at_once(tmp_path: Path) -> None:
     process = supervised(STUBBORN, tmp_path / "pids", "3600")
     process.send_signal(signal.SIGINT)
     time.sleep(0.3)
@@ -198,14 +196,14 @@ def test_the_second_signal_stops_at_once(tmp_path: Path) -> None:
     assert not alive(pids(tmp_path / "pids")[0])
 
 
-def test_children_die_with_a_killed_supervisor(tmp_path: Path) -> None:
+def test_children_end_with_a_killed_supervisor(tmp_path: Path) -> None:
     process = supervised(SERVE, tmp_path / "pids")
     process.kill()
     process.communicate(timeout=60)
     wait_until(lambda: not alive(pids(tmp_path / "pids")[0]))
 
 
-async def test_run_passes_on_what_the_body_raises() -> None:
+async def test_run_raises_the_error_of_its_body() -> None:
     async def body(supervisor: Supervisor) -> None:
         raise Unavailable("no reason")
 
@@ -213,7 +211,7 @@ async def test_run_passes_on_what_the_body_raises() -> None:
         await run(Supervisor(ENVIRONMENT), body)
 
 
-async def test_a_child_is_not_handed_what_is_not_its_business(tmp_path: Path) -> None:
+async def test_child_does_not_inherit_excluded_environment_variables(tmp_path: Path) -> None:
     told = tmp_path / "told"
     code = f"import os; open({str(told)!r}, 'w').write(repr(sorted(os.environ)))"
     spec = ChildSpec("demo", ("-c", code), without=frozenset({"OUR_MASTER"}))
@@ -249,12 +247,12 @@ async def watched(spec: ChildSpec, watchdog_timeout: float = 2.5) -> Supervisor:
     return supervisor
 
 
-async def test_stopped_child_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_suspended_child_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     supervisor = await watched(heart(tmp_path / "pids"))
     [first] = pids(tmp_path / "pids")
     os.kill(first, signal.SIGSTOP)
-    await until(lambda: "w1 runs again" in caplog.messages)
+    await until(lambda: "w1 has restarted" in caplog.messages)
     assert not alive(first)
     assert any(f"w1 (pid {first}) hangs" in message for message in caplog.messages)
     await supervisor.stop()
@@ -265,7 +263,7 @@ async def test_child_with_blocked_event_loop_writes_its_stacks_and_is_replaced(
 ) -> None:
     caplog.set_level(logging.INFO)
     supervisor = await watched(heart(tmp_path / "pids", FIRST + "hang_here()"))
-    await until(lambda: "w1 runs again" in caplog.messages)
+    await until(lambda: "w1 has restarted" in caplog.messages)
     first, second = pids(tmp_path / "pids")
     assert not alive(first)
     assert alive(second)
@@ -281,7 +279,7 @@ async def test_child_with_blocked_event_loop_writes_its_stacks_and_is_replaced(
     ],
     ids=["busy", "slow"],
 )
-async def test_busy_child_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture, then: str) -> None:
+async def test_busy_child_is_not_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture, then: str) -> None:
     supervisor = await watched(heart(tmp_path / "pids", then), watchdog_timeout=3.0)
     await asyncio.sleep(5.5)
     assert len(pids(tmp_path / "pids")) == 1
@@ -306,29 +304,31 @@ async def delays(tmp_path: Path, caplog: pytest.LogCaptureFixture, crashes: int)
     await supervisor.start(child(SERVE, told))
     for number in range(1, crashes + 1):
         os.kill(pids(told)[-1], signal.SIGKILL)
-        await until(lambda number=number: caplog.messages.count("w1 runs again") == number)  # type: ignore[misc]
+        await until(lambda number=number: caplog.messages.count("w1 has restarted") == number)  # type: ignore[misc]
     await supervisor.stop()
-    return [message.rpartition("again ")[2] for message in caplog.messages if "it is started again" in message]
+    return [message.rpartition("restarting it ")[2] for message in caplog.messages if "restarting it" in message]
 
 
-async def test_child_that_crashes_at_once_is_backed_off_from(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_child_that_crashes_at_once_is_restarted_with_growing_delays(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     first, second, third = await delays(tmp_path, caplog, 3)
     assert first == "now"
     assert 0.2 <= float(second.split()[1]) <= 0.4
     assert 0.4 <= float(third.split()[1]) <= 0.8
 
 
-async def test_child_that_ran_well_is_started_again_at_once(
+async def test_child_that_ran_long_enough_is_restarted_at_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "STEADY_AFTER", 0.0)
     assert await delays(tmp_path, caplog, 3) == ["now", "now", "now"]
 
 
-async def test_time_that_a_child_takes_to_start_is_not_service(
+async def test_startup_time_of_a_child_does_not_count_as_running(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A child that never becomes ready does not count as one that ran well, however long that takes."""
+    """A child that never becomes ready has not run, however long that takes."""
     monkeypatch.setattr(module, "STEADY_AFTER", 0.6)
     told = tmp_path / "pids"
     stuck = SERVE.replace("with open", "if os.path.exists(sys.argv[1]): time.sleep(0.9); sys.exit(7)\nwith open")
@@ -337,7 +337,7 @@ async def test_time_that_a_child_takes_to_start_is_not_service(
     os.kill(pids(told)[0], signal.SIGKILL)
 
     def waits() -> list[str]:
-        return [message.rpartition("again ")[2] for message in caplog.messages if "it is started again" in message]
+        return [message.rpartition("restarting it ")[2] for message in caplog.messages if "restarting it" in message]
 
     await until(lambda: len(waits()) >= 3)
     assert [wait != "now" for wait in waits()[1:3]] == [True, True]

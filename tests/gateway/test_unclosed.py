@@ -1,4 +1,4 @@
-"""A store that does not take the end of a session when it ends."""
+"""The retry queue for session ends that the store did not accept."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ending() -> PendingClose:
     )
 
 
-async def test_it_is_told_once_and_when_it_ended() -> None:
+async def test_session_end_is_stored_once_with_its_original_time() -> None:
     told, first, second = Told(away=True), ending(), ending()
     unclosed = CloseRetryQueue(told)  # type: ignore[arg-type]
     await unclosed.close(first)
@@ -44,7 +44,7 @@ async def test_it_is_told_once_and_when_it_ended() -> None:
     assert told.heard[0][1]["reason"] is EndReason.CLIENT_CLOSED
 
 
-async def test_nothing_waits_where_the_store_hears() -> None:
+async def test_session_end_that_the_store_accepts_is_not_retried() -> None:
     told = Told()
     unclosed = CloseRetryQueue(told)  # type: ignore[arg-type]
     await unclosed.close(ending())

@@ -1,4 +1,4 @@
-"""What rules refuse is written down, in order, in bounded numbers, and nothing of it goes in silence."""
+"""Violations are written in order, in limited numbers, and omissions are counted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from postern.store.database import Database
 
 
 class Kept:
-    """A store that may be away, and that may refuse what is called poison."""
+    """A store that can be unavailable, and that rejects the rule `poison`."""
 
     def __init__(self) -> None:
         self.rows: list[Violation] = []
@@ -75,7 +75,7 @@ async def grown(store: Kept, number: int) -> None:
             await store.grown.wait()
 
 
-async def test_they_are_in_the_store_a_moment_later(database: Database, permit: Permit) -> None:
+async def test_violations_are_stored_with_cut_statements(database: Database, permit: Permit) -> None:
     world = await World.make(database)
     _, session, counted = made(world.stores.violations, permit)
     session("deny", "no drops", "refused", [Operation(1, "drop table orders", values=(b"secret",))])
@@ -101,7 +101,9 @@ async def test_they_are_in_the_store_a_moment_later(database: Database, permit: 
     assert counted == {"deny": 1, "warn": 1, "review": 1}
 
 
-async def test_of_many_in_one_session_the_rest_is_counted(permit: Permit, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_violations_of_a_session_over_the_limit_are_counted_as_left_out(
+    permit: Permit, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = Kept()
     _, session, counted = made(store, permit)
     refuse(session, ONE_BY_ONE + 50)
@@ -118,7 +120,7 @@ async def test_of_many_in_one_session_the_rest_is_counted(permit: Permit, monkey
 
 
 @pytest.mark.usefixtures("soon")
-async def test_they_wait_for_a_store_that_is_away_in_bounded_numbers(
+async def test_violations_wait_for_an_unavailable_store_in_limited_numbers(
     permit: Permit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST", 5)
@@ -135,7 +137,7 @@ async def test_they_wait_for_a_store_that_is_away_in_bounded_numbers(
 
 
 @pytest.mark.usefixtures("soon")
-async def test_one_that_cannot_be_written_keeps_no_other_from_it(
+async def test_violation_that_cannot_be_written_does_not_block_others(
     permit: Permit, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Kept()
@@ -148,8 +150,8 @@ async def test_one_that_cannot_be_written_keeps_no_other_from_it(
     assert "could not be written" in caplog.text
 
 
-async def test_the_same_ids_come_again_after_a_doubt(database: Database, permit: Permit) -> None:
-    """A store that took them and could not say so is told again, and has each once."""
+async def test_violations_added_again_after_a_lost_answer_are_stored_once(database: Database, permit: Permit) -> None:
+    """The store accepted them, but its answer was lost, so they are sent again."""
     world = await World.make(database)
     _, session, _ = made(world.stores.violations, permit)
     refuse(session, 3)
@@ -160,7 +162,7 @@ async def test_the_same_ids_come_again_after_a_doubt(database: Database, permit:
     assert all(isinstance(one.id, UUID) for one in found)
 
 
-async def test_a_session_without_any_asks_nothing_of_the_store(permit: Permit) -> None:
+async def test_session_without_violations_runs_no_store_query(permit: Permit) -> None:
     store = Kept()
     _, session, _ = made(store, permit)
     await session.close()

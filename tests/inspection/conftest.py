@@ -1,4 +1,4 @@
-"""What the tests of the inspection room share: events that hold plain lists, and a session to judge them in."""
+"""Shared by the tests of inspection: events that hold plain lists, and the session that they belong to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client may speak where rules hold. Each test is an attack, or what must go on working."""
+"""Client encodings of PostgreSQL under guardrails. Each test is an attack or a statement that must keep working."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_statement_with_unknown_encoding_change_is_denied(session: SessionView, 
     assert isinstance(verdict, Refuse)
 
 
-def test_preparing_an_encoding_change_is_denied_like_running_it(session: SessionView) -> None:
+def test_preparing_an_unknown_encoding_change_is_denied(session: SessionView) -> None:
     operation = Operation(1, "select set_config('client_encoding', $1, false)", Phase.PREPARE)
     assert isinstance(ClientEncodings(PostgresParser()).see(operation, session), Refuse)
 
@@ -71,7 +71,7 @@ def test_statement_that_keeps_a_readable_encoding_passes(session: SessionView, t
     assert see(session, text) is FORWARD
 
 
-def test_only_the_return_to_a_readable_encoding_passes_in_an_unreadable_one(session: SessionView) -> None:
+def test_session_in_an_unreadable_encoding_can_only_switch_to_a_readable_one(session: SessionView) -> None:
     for text in ("select 1", GRUESSE, "delete from t where id = 1", "begin; set names 'UTF8'", "not sql"):
         verdict = see(session, text, "SJIS")
         assert isinstance(verdict, Refuse)
@@ -83,7 +83,7 @@ def test_only_the_return_to_a_readable_encoding_passes_in_an_unreadable_one(sess
 
 @pytest.mark.parametrize("leads", ["do $$ begin perform 1; end $$", "call p()", "rollback", "reset all", "discard all",
                                    "execute p"])  # fmt: skip
-def test_what_came_before_an_answer_that_may_change_the_encoding(session: SessionView, leads: str) -> None:
+def test_pipelined_non_ascii_text_is_denied_after_a_possible_encoding_change(session: SessionView, leads: str) -> None:
     """`E'\u3042\\'` is one character and a quote in UTF-8, and two characters in SJIS."""
     encodings = ClientEncodings(PostgresParser())
     assert encodings.see(Operation(1, leads), session) is FORWARD
@@ -98,7 +98,7 @@ def test_pipelines_of_ordinary_statements_pass(session: SessionView) -> None:
         assert encodings.see(Operation(number, GRUESSE, pipelined=number > 1), session) is FORWARD
 
 
-def test_large_texts_are_parsed_elsewhere(session: SessionView) -> None:
+def test_large_text_that_names_an_encoding_is_held_for_background_parsing(session: SessionView) -> None:
     verdict = see(session, "set names 'UTF8'; select '" + "x" * AT_ONCE + "'")
     assert isinstance(verdict, Hold)
     assert verdict.work is not None

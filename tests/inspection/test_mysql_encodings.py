@@ -1,4 +1,4 @@
-"""What a MySQL client may speak where rules hold. Each test is an attack, or what must go on working."""
+"""Character sets of MySQL under guardrails. Each test is an attack or a statement that must keep working."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def see(one: MySqlEncodings, session: SessionView, text: str, unread: str = "", 
         "set @@character_set_connection = '{}'",
     ],
 )
-def test_no_session_changes_to_a_character_set_that_is_not_read(session: SessionView, text: str, encoding: str) -> None:
+def test_switch_to_an_unreadable_character_set_is_denied(session: SessionView, text: str, encoding: str) -> None:
     verdict = see(MySqlEncodings(), session, text.format(encoding))
     assert isinstance(verdict, Refuse)
     assert "utf8mb4" in verdict.hint
@@ -67,7 +67,7 @@ def test_no_session_changes_to_a_character_set_that_is_not_read(session: Session
         "set collation_connection = 28",
     ],
 )
-def test_what_does_not_tell_the_character_set(session: SessionView, text: str) -> None:
+def test_statement_with_an_undetermined_character_set_change_is_denied(session: SessionView, text: str) -> None:
     assert isinstance(see(MySqlEncodings(), session, text), Refuse)
 
 
@@ -94,20 +94,20 @@ def test_what_does_not_tell_the_character_set(session: SessionView, text: str) -
         GRUESSE,
     ],
 )
-def test_what_is_read_goes_on(session: SessionView, text: str) -> None:
+def test_statement_that_keeps_a_readable_character_set_passes(session: SessionView, text: str) -> None:
     one = MySqlEncodings()
     assert see(one, session, text) is FORWARD
     assert see(one, session, GRUESSE) is FORWARD
 
 
-def test_in_one_that_is_not_known_there_is_only_the_way_back(session: SessionView) -> None:
+def test_session_in_an_unknown_character_set_can_only_switch_to_a_readable_one(session: SessionView) -> None:
     one = MySqlEncodings()
     for text in ("select 1", "set names @x", "set names utf8mb4; select 1", "set names utf8mb4, @x = 1", GRUESSE):
         assert isinstance(see(one, session, text, "?"), Refuse), text
     assert see(one, session, "set names utf8mb4", "?") is FORWARD
 
 
-def test_attack_a_text_that_nobody_saw_sets_it(session: SessionView) -> None:
+def test_attack_non_ascii_text_is_denied_after_execute_of_an_unknown_text(session: SessionView) -> None:
     one = MySqlEncodings()
     assert see(one, session, "select note into @q from orders") is FORWARD
     assert see(one, session, "prepare p from @q") is FORWARD
@@ -122,14 +122,14 @@ def test_attack_a_text_that_nobody_saw_sets_it(session: SessionView) -> None:
     assert isinstance(see(one, session, GRUESSE), Refuse)
 
 
-def test_what_is_only_prepared_leaves_no_doubt(session: SessionView) -> None:
+def test_preparing_an_execute_leaves_the_character_set_known(session: SessionView) -> None:
     one = MySqlEncodings()
     assert see(one, session, "execute p", phase=Phase.PREPARE) is FORWARD
     assert see(one, session, GRUESSE) is FORWARD
     assert isinstance(see(one, session, "set names gbk", phase=Phase.PREPARE), Refuse)
 
 
-def test_a_long_one_is_judged_elsewhere(session: SessionView) -> None:
+def test_long_character_set_change_is_held_and_denied_in_the_background(session: SessionView) -> None:
     verdict = see(MySqlEncodings(), session, "set names gbk -- " + "x" * AT_ONCE)
     assert isinstance(verdict, Hold)
     assert verdict.work is not None
@@ -146,7 +146,7 @@ def test_a_long_one_is_judged_elsewhere(session: SessionView) -> None:
         "prepare p from _gbk'select 1'; execute p",
     ],
 )
-def test_attack_what_the_protocol_does_not_follow_leaves_a_doubt(session: SessionView, text: str) -> None:
+def test_attack_non_ascii_text_is_denied_after_an_untracked_charset_change(session: SessionView, text: str) -> None:
     one = MySqlEncodings()
     assert see(one, session, text) is FORWARD
     assert isinstance(see(one, session, GRUESSE), Refuse)
@@ -154,8 +154,8 @@ def test_attack_what_the_protocol_does_not_follow_leaves_a_doubt(session: Sessio
     assert see(one, session, GRUESSE) is FORWARD
 
 
-def test_attack_texts_that_run_texts_that_run_texts(session: SessionView) -> None:
-    """Each of a few short statements ran two hundred of the next, and the worker was at it for hours."""
+def test_attack_nested_executes_of_many_texts_end(session: SessionView) -> None:
+    """Each of a few short statements ran two hundred of the next, which blocked the relay worker for hours."""
     one = MySqlEncodings()
     for text in (
         f"prepare a from '{'execute b;' * 180}'",
@@ -170,7 +170,7 @@ def test_attack_texts_that_run_texts_that_run_texts(session: SessionView) -> Non
             verdict.work()
 
 
-def test_attack_what_is_short_and_runs_much_is_judged_elsewhere(session: SessionView) -> None:
+def test_attack_short_execute_of_a_long_text_is_held_for_background_judgement(session: SessionView) -> None:
     one = MySqlEncodings()
     assert see(one, session, "prepare a from 'do 1'") is FORWARD
     assert see(one, session, "execute a") is FORWARD
@@ -181,9 +181,9 @@ def test_attack_what_is_short_and_runs_much_is_judged_elsewhere(session: Session
     assert isinstance(see(one, session, "execute a"), Hold)
 
 
-def test_attack_variables_without_end_are_not_kept(session: SessionView) -> None:
+def test_attack_more_variables_than_the_limit_are_forgotten(session: SessionView) -> None:
     one = MySqlEncodings()
     for number in range(1200):
         see(one, session, f"set @v{number} = 'x'")
-    assert one._state.known.is_lost
-    assert not one._state.known.variables
+    assert one._state.prepared_texts.is_lost
+    assert not one._state.prepared_texts.variables

@@ -15,7 +15,7 @@ SPACE = set(" \t\n\r\f\v")
 
 
 def naive_word_hit(word: str, text: str) -> bool:
-    """The rule for deny words as the documentation says it, without an expression engine. ASCII only."""
+    """Apply the documented rule for deny words without an expression engine. ASCII only."""
     parts = word.lower().split()
     text = text.lower()
     return any(naive_word_at(parts, text, start) for start in range(len(text)))
@@ -44,7 +44,7 @@ SHORT = st.text("abAB_1 .;\n", max_size=4)
 
 
 @given(SHORT.filter(str.strip), st.lists(SHORT | st.text(string.printable, max_size=3), max_size=8), st.booleans())
-def test_deny_words_match_as_documented(word: str, around: list[str], plant: bool) -> None:
+def test_deny_words_match_like_the_documented_rule(word: str, around: list[str], plant: bool) -> None:
     if plant:
         around.insert(len(around) // 2, word.swapcase())
     text = "".join(around)
@@ -70,7 +70,7 @@ def test_deny_words_match_as_documented(word: str, around: list[str], plant: boo
         ("ÉTÉ", "l'été dernier", True),
     ],
 )
-def test_deny_word_examples(word: str, text: str, hit: bool) -> None:
+def test_deny_word_matches_whole_words_in_any_case(word: str, text: str, hit: bool) -> None:
     assert Lookup([word_pattern(word)]).hits(text.encode()) is hit
 
 
@@ -95,7 +95,7 @@ def test_deny_word_of_white_space_is_invalid() -> None:
         (r"\Qa.b", "axb", False),
     ],
 )
-def test_pattern_flags(pattern: str, text: str, hit: bool) -> None:
+def test_pattern_matches_according_to_its_flags(pattern: str, text: str, hit: bool) -> None:
     assert compiles(pattern) is None
     assert Lookup([pattern]).hits(text.encode()) is hit
     assert Lookup([pattern, "never this"]).hits(text.encode()) is hit
@@ -176,13 +176,13 @@ def test_readable_text_is_utf8_and_otherwise_unchanged(text: bytes) -> None:
         assert read == text
 
 
-def test_matching_is_linear_where_backtracking_is_exponential() -> None:
+def test_exponential_backtracking_patterns_are_matched_on_long_text() -> None:
     lookup = Lookup(["(a+)+$", "(x|xx)*y", "(.*)*z"])
     assert not lookup.hits(b"a" * 100_000 + b"x" * 100_000 + b"!")
 
 
-def test_attack_matches_that_each_read_the_rest_of_the_text_are_bounded() -> None:
-    """The square of a text's length: a megabyte would keep the worker for an hour. The whole of it is masked."""
+def test_attack_pattern_that_reads_to_the_end_at_each_match_spans_the_whole_text() -> None:
+    """Quadratic time: one megabyte would block the relay worker for an hour. The whole text is masked instead."""
     text = b"a" * 1_000_000
     assert Lookup([r"a(?:[^z]*z)?"]).spans(text) == [(0, len(text))]
     assert len(Lookup(["a"]).spans(b"ab" * 1_000)) == 1_000

@@ -31,7 +31,7 @@ FRONTS = st.sampled_from(
 
 
 @given(st.lists(FRONTS, max_size=4).map("".join), st.lists(COMMENTS, min_size=1, max_size=3).map("".join))
-def test_a_comment_between_two_words_reads_like_a_space(front: str, between: str) -> None:
+def test_comment_between_two_words_is_read_as_a_space(front: str, between: str) -> None:
     text = f"{front}drop{between}table x"
     found = readings(text.encode())
     assert found[0] == text.encode()
@@ -52,7 +52,7 @@ def test_a_comment_between_two_words_reads_like_a_space(front: str, between: str
         ("select 'open /* ", []),
     ],
 )
-def test_readings(text: str, wanted: list[str]) -> None:
+def test_text_has_the_expected_readings_without_comments(text: str, wanted: list[str]) -> None:
     assert [reading.decode() for reading in readings(text.encode())] == [text, *wanted]
 
 
@@ -65,7 +65,7 @@ def test_readings_only_replace_comments(text: str) -> None:
         assert all(character == " " or character in rest for character in reading.decode())
 
 
-def test_a_long_hostile_text_is_read_in_linear_time() -> None:
+def test_long_hostile_text_is_read() -> None:
     for piece in (b"/*", b"--\n", b"$a$", b"E'\\'", b"'", b"$", b"/**/", b"E'a'\n"):
         text = piece * (1_000_000 // len(piece)) + b"-- x"
         assert readings(text)[0] == text

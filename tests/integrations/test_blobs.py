@@ -1,4 +1,4 @@
-"""Blob stores: S3 as moto plays it, and stores that fail in every way."""
+"""Blob stores: S3 as mocked by moto, and stores that fail in every way."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def pieces(path: Path) -> Iterator[bytes]:
             yield data
 
 
-async def test_what_is_put_is_read_in_pieces(blobs: ObjectBlobs, storage: ObjectStorage, file: Path) -> None:
+async def test_stored_blob_is_read_in_pieces(blobs: ObjectBlobs, storage: ObjectStorage, file: Path) -> None:
     content = await asyncio.to_thread(file.read_bytes)
     assert await blobs.put("a/b/1.rec.zst", pieces(file))
     assert storage.keys() == ["kept/here/a/b/1.rec.zst"]
@@ -67,7 +67,7 @@ async def test_what_is_put_is_read_in_pieces(blobs: ObjectBlobs, storage: Object
     assert await asyncio.to_thread(read, "a/b/1.rec.zst", len(content) + 5, 10) == b""
 
 
-async def test_a_large_one_is_put_from_a_file(
+async def test_large_blob_is_uploaded_from_a_file(
     blobs: ObjectBlobs, storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_IN_MEMORY", 100_000)
@@ -87,7 +87,7 @@ async def test_a_large_one_is_put_from_a_file(
     assert await asyncio.to_thread(blobs.read, "large", 0, 2_000_000) == content
 
 
-async def test_a_segment_that_cannot_be_kept_on_its_way_is_unavailable(
+async def test_upload_without_space_for_a_temporary_file_is_unavailable(
     blobs: ObjectBlobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_given: object, **_more: object) -> None:
@@ -95,11 +95,11 @@ async def test_a_segment_that_cannot_be_kept_on_its_way_is_unavailable(
 
     monkeypatch.setattr(module, "_IN_MEMORY", 10)
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
-    with pytest.raises(Unavailable, match="cannot be prepared for s3://recordings/kept/here: No space left"):
+    with pytest.raises(Unavailable, match="cannot be prepared for upload to s3://recordings/kept/here: No space left"):
         await blobs.put("full", [b"x" * 100])
 
 
-async def test_what_lies_there_is_never_overwritten(
+async def test_existing_blob_is_never_overwritten(
     blobs: ObjectBlobs, storage: ObjectStorage, file: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
@@ -110,12 +110,12 @@ async def test_what_lies_there_is_never_overwritten(
     assert await asyncio.to_thread(blobs.size, "taken") == 3_000_000
 
 
-async def test_of_many_that_put_the_same_one_does(blobs: ObjectBlobs, file: Path) -> None:
+async def test_concurrent_uploads_of_a_blob_store_one(blobs: ObjectBlobs, file: Path) -> None:
     answers = await asyncio.gather(*(blobs.put("raced", pieces(file)) for _ in range(8)), return_exceptions=True)
     assert sum(answer is True for answer in answers) == 1
 
 
-async def test_what_is_not_there_is_not_found(blobs: ObjectBlobs, tmp_path: Path) -> None:
+async def test_missing_blob_is_not_found(blobs: ObjectBlobs, tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         blobs.size("nothing")
     with pytest.raises(NotFound):
@@ -126,7 +126,7 @@ async def test_what_is_not_there_is_not_found(blobs: ObjectBlobs, tmp_path: Path
         await blobs.put("key", pieces(tmp_path / "nothing"))
 
 
-async def test_what_is_deleted_is_gone_and_may_be_deleted_again(
+async def test_deleted_blob_is_not_found_and_can_be_deleted_again(
     blobs: ObjectBlobs, storage: ObjectStorage, file: Path
 ) -> None:
     for key in ("doomed/1", "doomed/2"):
@@ -140,7 +140,7 @@ async def test_what_is_deleted_is_gone_and_may_be_deleted_again(
 
 
 @pytest.mark.parametrize("key", ["../outside", "a/../../outside", "/outside", "kept/here/../../outside"])
-async def test_nothing_outside_of_the_prefix_is_deleted(blobs: ObjectBlobs, storage: ObjectStorage, key: str) -> None:
+async def test_blob_outside_the_prefix_is_never_deleted(blobs: ObjectBlobs, storage: ObjectStorage, key: str) -> None:
     storage.client.put_object(Bucket=BUCKET, Key="outside", Body=b"not ours")
     with contextlib.suppress(Unavailable):
         await blobs.delete(key)
@@ -148,15 +148,15 @@ async def test_nothing_outside_of_the_prefix_is_deleted(blobs: ObjectBlobs, stor
 
 
 @pytest.mark.parametrize("key", ["../x", "a/../../x", "/x"])
-def test_attack_a_key_that_leads_out_of_the_prefix_is_not_found(blobs: ObjectBlobs, key: str) -> None:
-    """Keys come from the store: who can write there must not end the verification of all others by one."""
+def test_attack_key_that_points_outside_the_prefix_is_not_found(blobs: ObjectBlobs, key: str) -> None:
+    """Keys come from the store: one invalid key must not end the verification of all others."""
     with pytest.raises(NotFound):
         blobs.size(key)
     with pytest.raises(NotFound):
         blobs.read(key, 0, 10)
 
 
-async def test_a_bucket_that_is_not_there_is_no_lost_file(
+async def test_missing_bucket_is_unavailable_and_not_a_missing_blob(
     blobs: ObjectBlobs, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(Unavailable, match="s3://nowhere/x cannot be used"):
@@ -166,17 +166,19 @@ async def test_a_bucket_that_is_not_there_is_no_lost_file(
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("ftp://host/x", "it must be"),
-        ("s3:///x", "it must be"),
-        ("recordings", "it must be"),
-        ("s3://key:secret@bucket/x", "hold no credentials"),
-        ("s3://bucket/x#part", "it must be"),
+        ("ftp://host/x", "must be"),
+        ("s3:///x", "must be"),
+        ("recordings", "must be"),
+        ("s3://key:secret@bucket/x", "without credentials"),
+        ("s3://bucket/x#part", "must be"),
         ("s3://bucket?secret_access_key=hunter2", "no option 'secret_access_key'"),
-        ("gs://bucket?region=x", "none is possible"),
+        ("gs://bucket?region=x", "it has no options"),
         ("az://container/x", "Account must be specified"),
     ],
 )
-def test_a_setting_that_cannot_be_is_said_at_the_start(url: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_blob_store_address_is_misconfigured_without_quoting_secrets(
+    url: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
     with pytest.raises(Misconfigured, match=said) as caught:
         ObjectBlobs(url)
@@ -185,11 +187,11 @@ def test_a_setting_that_cannot_be_is_said_at_the_start(url: str, said: str, monk
 
 
 @pytest.mark.parametrize("url", ["gs://bucket/prefix", "az://container/prefix?account=shop"])
-def test_the_other_clouds_are_opened_by_the_same_port(url: str) -> None:
+def test_google_and_azure_blob_stores_are_opened(url: str) -> None:
     assert ObjectBlobs(url).name == url.partition("?")[0]
 
 
-async def test_recordings_do_not_leave_this_machine_in_the_clear(
+async def test_unencrypted_blob_store_is_allowed_only_on_loopback(
     storage: ObjectStorage, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in storage.environment.items():
@@ -258,7 +260,8 @@ def cut(handler: BaseHTTPRequestHandler) -> None:
 @pytest.mark.parametrize(
     "answer", [says(500), says(503), says(507), says(403), says(401), hangs, cut], ids=lambda one: one.__name__
 )
-async def test_a_store_that_fails_is_unavailable_and_never_longer_than_its_deadline(
+@pytest.mark.ci
+async def test_failing_blob_store_is_unavailable_within_its_deadline(
     answer: Callable[[BaseHTTPRequestHandler], None], file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
@@ -280,7 +283,7 @@ async def test_a_store_that_fails_is_unavailable_and_never_longer_than_its_deadl
         assert time.monotonic() - began < within(7)
 
 
-async def test_a_store_that_nobody_runs_is_unavailable(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unreachable_blob_store_is_unavailable(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     monkeypatch.setenv("AWS_REGION", "eu-central-1")

@@ -21,32 +21,32 @@ def arn(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield key
 
 
-def test_what_it_wraps_it_unwraps_and_shows_nothing_of_it(arn: str) -> None:
+def test_wrapped_key_unwraps_and_does_not_contain_the_key(arn: str) -> None:
     wrapped = KmsMaster(arn).wrap(MATERIAL, "data_keys/1/server")
     assert MATERIAL not in wrapped
     assert KmsMaster(arn).unwrap(wrapped, "data_keys/1/server") == MATERIAL
     assert KmsMaster(arn).id == f"aws-kms:{arn}"
 
 
-def test_a_wrapped_key_opens_for_no_other_purpose(arn: str) -> None:
+def test_wrapped_key_does_not_unwrap_for_another_purpose(arn: str) -> None:
     wrapped = KmsMaster(arn).wrap(MATERIAL, "data_keys/1/server")
     with pytest.raises(Misconfigured, match="InvalidCiphertext"):
         KmsMaster(arn).unwrap(wrapped, "data_keys/2/server")
 
 
-def test_a_key_that_is_gone_is_a_clear_error(arn: str) -> None:
+def test_missing_kms_key_is_misconfigured(arn: str) -> None:
     gone = arn.rsplit("/", 1)[0] + "/00000000-0000-0000-0000-000000000000"
     with pytest.raises(Misconfigured, match="NotFound"):
         KmsMaster(gone).wrap(MATERIAL, "data_keys/1/server")
 
 
-def test_a_key_of_another_arn_does_not_unwrap(arn: str) -> None:
+def test_another_kms_key_does_not_unwrap(arn: str) -> None:
     wrapped = KmsMaster(arn).wrap(MATERIAL, "data_keys/1/server")
     with pytest.raises(Misconfigured):
         KmsMaster(new_key()).unwrap(wrapped, "data_keys/1/server")
 
 
-def test_a_service_that_does_not_answer_is_unavailable(arn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kms_that_does_not_answer_is_unavailable(arn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", f"http://127.0.0.1:{closed.getsockname()[1]}")
@@ -57,6 +57,6 @@ def test_a_service_that_does_not_answer_is_unavailable(arn: str, monkeypatch: py
 @pytest.mark.parametrize(
     "text", ["alias/ours", "arn:aws:kms:eu-central-1:111122223333:alias/ours", "arn:aws:s3:::bucket", "nonsense"]
 )
-def test_only_the_arn_of_a_key_is_taken(text: str) -> None:
+def test_master_key_setting_must_be_the_arn_of_a_key(text: str) -> None:
     with pytest.raises(Misconfigured, match="key's ARN"):
         KmsMaster(text)

@@ -1,4 +1,4 @@
-"""Names and places by the real Presidio and spaCy, where they are installed; the model is a small one, made here."""
+"""Names and places found by the real Presidio and spaCy, where installed, with a small model built here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> PresidioModel:
     return PresidioModel(str(folder))
 
 
-def test_names_and_places_are_found_beside_other_values(model: PresidioModel) -> None:
+def test_names_and_places_are_found_together_with_other_types(model: PresidioModel) -> None:
     detectors = detectors_for(frozenset({"PERSON", "LOCATION", "EMAIL_ADDRESS"}), language=model)
     text = "é: Zoë Kern, Oslo\x00zoe@example.com of Oslo".encode()
     assert [(one.type, text[one.start : one.end].decode()) for one in detectors.find(text)] == [
@@ -36,12 +36,12 @@ def test_names_and_places_are_found_beside_other_values(model: PresidioModel) ->
     ]
 
 
-def test_a_text_too_long_to_be_read_is_refused(model: PresidioModel) -> None:
+def test_overlong_text_is_unavailable_for_detection(model: PresidioModel) -> None:
     detectors = detectors_for(frozenset({"PERSON"}), language=model)
-    with pytest.raises(Unavailable, match="too long to look for names"):
+    with pytest.raises(Unavailable, match="too long to search for names"):
         detectors.find(b"an " * LONGEST)
 
 
-def test_a_model_that_is_not_installed_is_said_and_never_downloaded() -> None:
+def test_missing_model_is_misconfigured_and_never_downloaded() -> None:
     with pytest.raises(Misconfigured, match="en_core_web_nothing"):
         PresidioModel("en_core_web_nothing")

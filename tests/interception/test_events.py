@@ -1,4 +1,4 @@
-"""What holds for events whether this room is compiled or not: an event is of its own kind only."""
+"""Tests of events, compiled or not: each event is an instance of its own class only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_rows_and_output_are_distinguished_in_any_order_of_checks() -> None:
         assert not isinstance(rows, Output)
 
 
-def test_errors_and_rows_are_masked_one_after_the_other() -> None:
+def test_values_are_masked_in_alternating_result_sets_and_errors() -> None:
     view = SessionView(uuid4(), "ann@example.com", frozenset(), "shop", "database", "postgres", {})
     link = Link(PostgresWire(), Pipeline([Masking(DEFAULT_TYPES)], view), lambda: 0)
     field = b"email\0" + bytes(6) + (25).to_bytes(4, "big") + bytes(8)

@@ -17,7 +17,7 @@ VALUES = st.recursive(
 )
 
 
-def test_strings_are_written_as_the_rfc_has_them() -> None:
+def test_strings_are_escaped_as_in_rfc_8785() -> None:
     """RFC 8785, 3.2.2 and 3.2.3: the examples of its text."""
     text = "\u20ac$\u000f\u000aA'\u0042\u0022\u005c\\\"\u002f"
     assert canonical({"string": text, "literals": [None, True, False]}) == (
@@ -34,7 +34,7 @@ def test_names_are_sorted_by_utf_16_units() -> None:
 @pytest.mark.parametrize(
     "value", [1.5, LARGEST + 1, -LARGEST - 1, "\ud800", float("nan"), {1: 2}, b"x", [[1.0]], {"\udfff": 1}]
 )
-def test_what_writers_write_differently_has_no_canonical_form(value: Any) -> None:
+def test_value_that_json_writers_write_differently_is_malformed(value: Any) -> None:
     with pytest.raises(Malformed):
         canonical({"a": value})
 
@@ -59,13 +59,13 @@ def test_what_writers_write_differently_has_no_canonical_form(value: Any) -> Non
         b'{"a":"\\ud800"}',
     ],
 )
-def test_what_is_not_canonical_to_the_byte_is_refused(data: bytes) -> None:
+def test_text_that_is_not_canonical_to_the_byte_is_malformed(data: bytes) -> None:
     with pytest.raises(Malformed):
         parse(data)
 
 
 @given(st.dictionaries(TEXTS, VALUES))
-def test_what_is_written_is_read_again(value: dict[str, Any]) -> None:
+def test_canonical_text_is_parsed_to_the_same_value(value: dict[str, Any]) -> None:
     assert parse(canonical(value)) == value
 
 
@@ -86,12 +86,12 @@ def test_quick_way_for_ascii_names_writes_the_same_bytes(value: dict[str, Any]) 
 
 @pytest.mark.parametrize("value", [LARGEST, -LARGEST, 0, "\U0001f600", "\u20ac", True, None, [], {}, [{"\ufb33": [1]}]])
 @pytest.mark.parametrize("name", ["a", "\U0001f600"])
-def test_border_values_have_canonical_form(name: str, value: Any) -> None:
+def test_boundary_values_have_a_canonical_form(name: str, value: Any) -> None:
     assert parse(canonical({name: value})) == {name: value}
 
 
 @pytest.mark.parametrize("names", [["\ufb33", "\U0001f600"], ["a", "\ufb33", "\U0001f600"], ["\u00f6", "z"]])
-def test_names_have_one_order_at_every_depth(names: list[str]) -> None:
+def test_names_are_sorted_alike_at_every_depth(names: list[str]) -> None:
     """The character outside of the basic plane comes before U+FB33 in UTF-16 and after it by code point."""
     ordered = sorted(names, key=lambda name: name.encode("utf-16-be"))
     for inner in (dict.fromkeys(names, 1), dict.fromkeys(reversed(names), 1)):
@@ -108,7 +108,7 @@ def test_value_without_canonical_form_is_rejected_at_every_depth(name: str, valu
             canonical(outer)
 
 
-def test_number_is_written_as_number_and_not_as_boolean() -> None:
+def test_number_is_written_as_a_number_and_not_as_a_boolean() -> None:
     class Count(int):
         pass
 

@@ -99,15 +99,15 @@ def test_entries_after_newest_checkpoint_are_counted(
     ("first", "since", "is_early_enough"),
     [(1, None, True), (1, 5, True), (3, None, False), (3, 1, False), (3, 2, False), (3, 3, True)],
 )
-def test_ledger_that_begins_after_requested_time_is_finding(
+def test_ledger_that_begins_after_the_requested_time_is_a_finding(
     first: int, since: int | None, *, is_early_enough: bool
 ) -> None:
-    """Entry 3 is two seconds after the begin: sessions from that moment on may be missing before it."""
+    """Entry 3 is two seconds after the begin: earlier sessions of the requested time can be missing."""
     _, report = check(entries(4), first=first, since=None if since is None else BEGIN + since * SECOND)
     assert found(report) == ([] if is_early_enough else [(FindingKind.MISSING, first - 1)])
 
 
-def test_empty_part_of_ledger_is_finding() -> None:
+def test_empty_part_of_a_ledger_is_a_finding() -> None:
     writer = entries(3)
     report = VerificationReport()
     ledger = LedgerCheck(ORG, 4, writer.head.hash, {}, report)
@@ -117,12 +117,12 @@ def test_empty_part_of_ledger_is_finding() -> None:
 
 
 @pytest.mark.parametrize(("last", "is_cut"), [(0, False), (4, False), (5, True)])
-def test_ledger_that_ends_before_stated_entry_is_truncated(last: int, *, is_cut: bool) -> None:
+def test_ledger_that_ends_before_the_stated_entry_is_truncated(last: int, *, is_cut: bool) -> None:
     _, report = check(entries(4), last=last)
     assert found(report) == ([(FindingKind.TRUNCATED, 5)] if is_cut else [])
 
 
-def test_time_of_check_is_that_of_newest_entry() -> None:
+def test_time_of_a_check_is_the_time_of_the_newest_entry() -> None:
     ledger, _ = check(entries(4))
     assert ledger.at == BEGIN + 3 * SECOND
     empty, _ = check(entries(0))
@@ -151,7 +151,7 @@ def damage(writer: LedgerWriter, number: int, entry: LedgerEntry | None) -> list
         ("number 0", [(FindingKind.UNREADABLE, 4), (FindingKind.MISSING, 4)]),
     ],
 )
-def test_damage_leaves_only_entries_up_to_next_checkpoint_unproven(
+def test_damaged_entry_leaves_only_entries_up_to_the_next_checkpoint_unproven(
     harm: str, expected: list[tuple[FindingKind, int | None]]
 ) -> None:
     writer = entries(8)
@@ -178,7 +178,7 @@ def test_damage_leaves_only_entries_up_to_next_checkpoint_unproven(
 
 
 @pytest.mark.parametrize("first", [1, 3])
-def test_damage_leaves_first_entry_of_ledger_unproven(first: int) -> None:
+def test_damaged_second_entry_leaves_the_first_entry_unproven(first: int) -> None:
     writer = entries(6)
     report = VerificationReport()
     before = writer.entries[first - 2].hash if first > 1 else b""
@@ -192,7 +192,7 @@ def test_damage_leaves_first_entry_of_ledger_unproven(first: int) -> None:
 @pytest.mark.parametrize(
     ("position", "what"), [(3, FindingKind.DOUBLED), (2, FindingKind.REORDERED), (1, FindingKind.REORDERED)]
 )
-def test_entry_that_comes_again_is_finding_and_changes_nothing(position: int, what: FindingKind) -> None:
+def test_repeated_entry_is_a_finding_and_is_not_counted(position: int, what: FindingKind) -> None:
     writer = entries(4)
     report = VerificationReport()
     ledger = LedgerCheck(ORG, 1, b"", {4: checkpoint_of(writer, 4)}, report)
@@ -206,7 +206,7 @@ def test_entry_that_comes_again_is_finding_and_changes_nothing(position: int, wh
 
 
 @pytest.mark.parametrize(("missing", "words"), [((3,), "entry 3 of"), ((3, 4), "entries 3 to 4 of")])
-def test_missing_entries_are_one_finding(missing: tuple[int, ...], words: str) -> None:
+def test_consecutive_missing_entries_are_one_finding(missing: tuple[int, ...], words: str) -> None:
     writer = entries(6)
     report = VerificationReport()
     ledger = LedgerCheck(ORG, 1, b"", {}, report)
@@ -217,7 +217,7 @@ def test_missing_entries_are_one_finding(missing: tuple[int, ...], words: str) -
     assert words in report.findings[0].message
 
 
-def test_ledger_that_fits_together_and_not_to_checkpoint_is_rewritten() -> None:
+def test_consistent_ledger_that_contradicts_its_checkpoint_is_rewritten() -> None:
     writer, other = entries(4), ledger_of(*[(EntryKind.KEY, None, {"introduces": "x"})] * 4)
     report = VerificationReport()
     ledger = LedgerCheck(ORG, 1, b"", {2: checkpoint_of(other, 2), 4: checkpoint_of(writer, 4)}, report)
@@ -287,7 +287,7 @@ def test_entry_of_each_kind_is_accepted_as_written(kind: EntryKind) -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "value"), [(*key, value) for key, values in INVALID.items() for value in values]
 )
-def test_invalid_field_of_entry_is_finding(kind: EntryKind, name: str, value: object) -> None:
+def test_entry_with_an_invalid_field_is_a_finding(kind: EntryKind, name: str, value: object) -> None:
     values = {**values_of(kind), name: value}
     if value is ABSENT:
         del values[name]
@@ -332,7 +332,7 @@ def test_each_entry_of_session_binds_facts_of_its_own_version() -> None:
             assert not one.closes(None)
 
 
-def test_entries_of_session_state_what_happened_to_it() -> None:
+def test_entries_of_a_session_state_its_opening_closing_and_purge() -> None:
     closed: dict[str, Fact] = {**CLOSED, "segments": 3, "size": 700, "complete": False}
     purged: dict[str, Fact] = {"what": "recording", "reason": "retention"}
     ledger, report = check(
@@ -374,7 +374,7 @@ def hold(kind: EntryKind, name: str) -> tuple[EntryKind, UUID, Mapping[str, Fact
         ([hold(EntryKind.RELEASED, "a"), purge("session")], []),
     ],
 )
-def test_purge_of_held_session_is_finding(
+def test_purge_of_a_session_under_legal_hold_is_a_finding(
     events: list[tuple[EntryKind, UUID, Mapping[str, Fact]]], expected: list[tuple[FindingKind, int]]
 ) -> None:
     ledger, report = check(ledger_of(*events))
@@ -383,7 +383,7 @@ def test_purge_of_held_session_is_finding(
 
 
 @pytest.mark.parametrize("kinds", [("session", "recording"), ("recording", "session")])
-def test_purged_session_stays_purged(kinds: tuple[str, str]) -> None:
+def test_session_stays_purged_whatever_the_order_of_purges(kinds: tuple[str, str]) -> None:
     ledger, report = check(ledger_of(*map(purge, kinds)))
     assert report.is_good
     assert ledger.sessions[SESSION].is_purged
@@ -391,7 +391,7 @@ def test_purged_session_stays_purged(kinds: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("kind", [EntryKind.OPENED, EntryKind.CLOSED])
-def test_second_opening_or_closing_is_finding_and_first_counts(kind: EntryKind) -> None:
+def test_second_opening_or_closing_is_a_finding_and_the_first_one_counts(kind: EntryKind) -> None:
     other: dict[str, Fact] = {**VALID[kind], "facts": digest_of({"user": "bob"})}
     events = [(EntryKind.OPENED, SESSION, OPENED), (EntryKind.CLOSED, SESSION, CLOSED), (kind, SESSION, other)]
     ledger, report = check(ledger_of(*events))
@@ -402,13 +402,13 @@ def test_second_opening_or_closing_is_finding_and_first_counts(kind: EntryKind) 
     assert one.closes({})
 
 
-def test_closing_without_opening_is_finding_only_where_ledger_is_whole() -> None:
+def test_closing_without_an_opening_is_a_finding_only_in_a_whole_ledger() -> None:
     writer = ledger_of((EntryKind.KEY, None, {}), (EntryKind.CLOSED, SESSION, CLOSED))
     assert found(check(writer)[1]) == [(FindingKind.MISSING, 2)]
     assert found(check(writer, first=2, since=BEGIN + 5 * SECOND)[1]) == []
 
 
-def test_time_that_goes_back_is_finding() -> None:
+def test_entry_earlier_than_the_entry_before_it_is_a_finding() -> None:
     report = VerificationReport()
     ledger = LedgerCheck(ORG, 1, b"", {}, report)
     before = first_hash(ORG)
@@ -431,7 +431,7 @@ def test_time_that_goes_back_is_finding() -> None:
         (2, [(1, 9), (10, 2), (13, 1)], [(FindingKind.MISSING, 3)]),
     ],
 )
-def test_gap_between_batches_of_records_is_finding(
+def test_gap_between_batches_of_records_is_a_finding(
     begins: int, batches: list[tuple[int, int]], expected: list[tuple[FindingKind, int]]
 ) -> None:
     contents: list[dict[str, Fact]] = [{**RECORDS, "first": first, "count": count} for first, count in batches]
@@ -442,7 +442,7 @@ def test_gap_between_batches_of_records_is_finding(
     assert ledger.records == max(first + count - 1 for first, count in batches)
 
 
-def test_batch_of_entry_is_read_as_written() -> None:
+def test_batch_of_records_is_read_from_its_entry_only() -> None:
     writer = ledger_of((EntryKind.KEY, None, {}), (EntryKind.RECORDS, None, RECORDS))
     expected = RecordBatch(2, 1, 2, "ab" * 32, BEGIN, BEGIN + SECOND)
     assert batch_of(writer.entries[1]) == expected
@@ -469,14 +469,16 @@ def test_batch_of_entry_is_read_as_written() -> None:
         (-5, 20, True),
     ],
 )
-def test_batch_overlaps_time_that_touches_it(since: int | None, until: int | None, *, is_inside: bool) -> None:
+def test_batch_overlaps_every_time_range_that_touches_it(
+    since: int | None, until: int | None, *, is_inside: bool
+) -> None:
     """The batch is about what happened from second 0 to second 10."""
     batch = RecordBatch(1, 1, 2, "", BEGIN, BEGIN + 10 * SECOND)
     bounds = [None if one is None else BEGIN + timedelta(seconds=one) for one in (since, until)]
     assert batch.overlaps(*bounds) == is_inside
 
 
-def test_writer_never_goes_back_in_time_and_counts_records() -> None:
+def test_writer_never_sets_time_back_and_counts_records() -> None:
     writer = LedgerWriter(ORG, LedgerHead(4, b"x", BEGIN + 5 * SECOND, 7))
     early = writer.add(EntryKind.RECORDS, BEGIN, None, **RECORDS)
     late = writer.add(EntryKind.OPENED, BEGIN + 9 * SECOND, SESSION, **OPENED)

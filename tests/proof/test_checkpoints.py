@@ -21,7 +21,7 @@ from postern.proof.proof_checkpoints import (
 )
 
 
-def test_a_checkpoint_is_read_as_it_was_written() -> None:
+def test_checkpoint_is_read_as_written_and_verified_only_by_its_key() -> None:
     key, next_key = new_key(ORG, BEGIN), new_key(ORG, BEGIN)
     for introduces in (None, next_key.public):
         made = sign_checkpoint(key, LedgerHead(7, bytes(32)), BEGIN, introduces)
@@ -30,7 +30,7 @@ def test_a_checkpoint_is_read_as_it_was_written() -> None:
         assert not is_good(made, next_key.public)
 
 
-def test_a_signature_is_good_for_nothing_else() -> None:
+def test_signature_is_invalid_for_a_checkpoint_with_any_changed_field() -> None:
     key = new_key(ORG, BEGIN)
     made = sign_checkpoint(key, LedgerHead(7, bytes(32)), BEGIN)
     for other in (
@@ -45,12 +45,12 @@ def test_a_signature_is_good_for_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("line", [b"{}", b"[]", b'{"organisation":1}', b"x"])
-def test_something_else_is_no_checkpoint(line: bytes) -> None:
+def test_line_that_is_not_a_checkpoint_is_malformed(line: bytes) -> None:
     with pytest.raises(Malformed):
         read_line(line)
 
 
-def test_keys_are_kept_as_pem_one_or_several() -> None:
+def test_public_keys_are_read_from_pem_and_other_text_is_malformed() -> None:
     first, second = new_key(ORG, BEGIN), new_key(ORG, BEGIN)
     both = (public_pem(first.public) + public_pem(second.public)).encode()
     assert read_pem(both) == [first.public, second.public]
@@ -61,7 +61,7 @@ def test_keys_are_kept_as_pem_one_or_several() -> None:
             read_pem(bad)
 
 
-def test_the_private_half_is_not_in_the_text_of_a_key() -> None:
+def test_private_key_is_not_in_the_repr_of_a_key() -> None:
     key = new_key(ORG, BEGIN)
     assert key.private.hex() not in repr(key)
     assert repr(key.private) not in repr(key)

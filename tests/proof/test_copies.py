@@ -26,7 +26,7 @@ from postern.recording.record_format import (
 PLAIN = segment_bytes(UUID(int=1), 1, is_last=True, texts=[f"select {at}" for at in range(50)])
 
 
-def test_a_copy_proves_itself_however_it_is_compressed() -> None:
+def test_segment_has_the_same_digest_at_every_compression_level() -> None:
     expected = (len(PLAIN), hashlib.sha256(PLAIN).digest())
     assert measure([PLAIN]) == expected
     for level in (1, 3, 19):
@@ -36,7 +36,7 @@ def test_a_copy_proves_itself_however_it_is_compressed() -> None:
 
 
 @pytest.mark.parametrize("harm", ["cut", "longer", "two", "flipped"])
-def test_a_frame_that_is_cut_or_followed_by_something_is_refused(harm: str) -> None:
+def test_frame_that_is_cut_extended_or_changed_is_malformed(harm: str) -> None:
     packed = stored(PLAIN)
     data = {
         "cut": packed[:-1],
@@ -48,7 +48,7 @@ def test_a_frame_that_is_cut_or_followed_by_something_is_refused(harm: str) -> N
         measure([data])
 
 
-def test_a_bomb_is_opened_in_small_pieces() -> None:
+def test_decompression_bomb_is_decompressed_in_bounded_pieces() -> None:
     bomb = stored(bytes(1 << 30))
     assert len(bomb) < 200_000
 
@@ -60,7 +60,7 @@ def _once(data: bytes) -> Iterator[bytes]:
     yield data
 
 
-def test_the_first_damaged_record_is_located() -> None:
+def test_first_damaged_record_is_located() -> None:
     at = PLAIN.index(b"select 25")
     damaged = PLAIN[:at] + b"x" + PLAIN[at + 1 :]
     found = locate([damaged])
@@ -86,7 +86,7 @@ def _edit(data: bytes, at: int) -> bytes:
 
 @pytest.mark.parametrize("is_stored", [False, True])
 @pytest.mark.parametrize("number", [0, 1, 4])
-def test_damage_is_located_to_the_record(number: int, *, is_stored: bool) -> None:
+def test_damage_is_located_to_exactly_one_record(number: int, *, is_stored: bool) -> None:
     begin = len(HEADER) + sum(map(len, RECORDS[:number]))
     end = begin + len(RECORDS[number])
     whole = HEADER + b"".join(RECORDS)
@@ -105,8 +105,8 @@ def test_damage_of_header_is_located() -> None:
     assert locate([length + bytes(MAX_HEADER + 100)]) == (0, FILE_PREFIX.size)
 
 
-def test_impossible_length_of_record_is_located_to_the_end() -> None:
-    """A length that may be is followed by a record that is not whole."""
+def test_damage_from_an_impossible_record_length_extends_to_the_end() -> None:
+    """A length within the limit is followed by an incomplete record."""
     whole = HEADER + b"".join(RECORDS[:2])
     end = len(whole) + 500
     for length, begin in ((MAX_PAYLOAD + 1, len(whole)), (MAX_PAYLOAD, len(whole) + PREFIX.size)):
@@ -115,7 +115,7 @@ def test_impossible_length_of_record_is_located_to_the_end() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 3])
-def test_cut_is_located_to_the_record_that_is_not_whole(number: int) -> None:
+def test_cut_is_located_to_the_incomplete_record(number: int) -> None:
     begin = len(HEADER) + sum(map(len, RECORDS[:number]))
     whole = HEADER + b"".join(RECORDS)
     for left in (1, PREFIX.size, PREFIX.size + 1, len(RECORDS[number]) - 1):
@@ -128,7 +128,7 @@ def test_cut_is_located_to_the_record_that_is_not_whole(number: int) -> None:
     assert locate([]) == (0, 0)
 
 
-def test_damaged_frame_is_located_where_reading_ends() -> None:
+def test_damage_of_a_cut_frame_is_located_where_reading_ends() -> None:
     packed = stored(HEADER + b"".join(RECORDS))
     found = locate([packed[:-1]])
     assert found is not None
@@ -137,13 +137,13 @@ def test_damaged_frame_is_located_where_reading_ends() -> None:
 
 
 @pytest.mark.parametrize("pieces", [[], [b""], [b"x"], [b"x", b"", b"yz"]])
-def test_plain_pieces_are_measured_as_they_come(pieces: list[bytes]) -> None:
+def test_uncompressed_pieces_are_measured_and_returned_unchanged(pieces: list[bytes]) -> None:
     data = b"".join(pieces)
     assert measure(pieces) == (len(data), hashlib.sha256(data).digest())
     assert b"".join(plain(pieces)) == data
 
 
-def test_compressed_pieces_of_any_size_are_measured() -> None:
+def test_compressed_pieces_of_any_size_are_measured_to_the_exact_end() -> None:
     data = b"".join(hashlib.sha256(b"%d" % number).digest() for number in range(300))
     packed = stored(data)
     for size in (4, 100, 1023, 1024, 1025, 5000):

@@ -9,7 +9,7 @@ from tests.support.proofs import BEGIN, ORG
 from postern.proof.proof_findings import MOST, Finding, FindingKind, VerificationReport
 
 
-def test_report_is_good_until_something_is_found() -> None:
+def test_report_is_good_until_a_finding_is_added() -> None:
     report = VerificationReport()
     assert report.is_good
     report.add(FindingKind.HELD, "it was purged", entry=3)
@@ -17,7 +17,7 @@ def test_report_is_good_until_something_is_found() -> None:
     assert report.findings == [Finding(FindingKind.HELD, "it was purged", entry=3)]
 
 
-def test_all_findings_are_counted_and_the_first_thousand_listed() -> None:
+def test_all_findings_are_counted_and_the_first_thousand_are_listed() -> None:
     report = VerificationReport()
     for number in range(MOST + 5):
         report.add(FindingKind.MISSING, "x", entry=number)
@@ -26,7 +26,7 @@ def test_all_findings_are_counted_and_the_first_thousand_listed() -> None:
     assert report.as_json()["count"] == MOST + 5
 
 
-def test_report_as_json_has_every_field() -> None:
+def test_report_as_json_has_every_field_of_the_report() -> None:
     report = VerificationReport(organisation=ORG, since=BEGIN, entries=4, proven_to=3, proven_at=BEGIN)
     report.notes.append("a note")
     report.add(FindingKind.CHANGED, "x", session=UUID(int=5), segment=2, begin=0, end=9)

@@ -1,4 +1,4 @@
-"""Whatever stands in an export, verification ends with findings and never with an error."""
+"""Verification of an export with any content ends with findings and never with an error."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def with_line(found: Members, at: int, number: int, text: bytes) -> Members:
 
 
 @pytest.mark.slow
-def test_every_value_of_every_member_may_be_anything(tmp_path: Path) -> None:
-    """Each JSON value in turn becomes each strange one; the line stays canonical, so that nothing is caught early."""
+def test_replaced_value_of_any_member_is_a_finding_and_never_an_error(tmp_path: Path) -> None:
+    """Replace each JSON value by each strange one; the line stays canonical, so that no earlier check rejects it."""
     made = with_records(a_record())
     found = members(made.pack(part=2000))
     assert verified(made, packed(found), tmp_path).is_good  # type: ignore[union-attr]
@@ -133,7 +133,7 @@ def test_every_value_of_every_member_may_be_anything(tmp_path: Path) -> None:
 
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_mutated_members_are_findings(data: st.DataObject, tmp_path: Path) -> None:
+def test_mutated_member_of_an_export_is_a_finding_and_never_an_error(data: st.DataObject, tmp_path: Path) -> None:
     made = with_records(a_record())
     found = members(made.pack(part=2000))
     at = data.draw(st.integers(0, len(found) - 1))
@@ -166,8 +166,8 @@ def test_mutated_members_are_findings(data: st.DataObject, tmp_path: Path) -> No
 
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_signed_ledgers_that_say_what_no_ledger_says_are_findings(data: st.DataObject, tmp_path: Path) -> None:
-    """Who has the key signs anything: a chain that fits over entries that make no sense."""
+def test_signed_ledger_with_an_invalid_value_is_a_finding(data: st.DataObject, tmp_path: Path) -> None:
+    """An attacker with the key can sign any chain, also one over invalid entries."""
     made = with_records(a_record())
     at = data.draw(st.integers(0, len(made.entries) - 1))
     values = json.loads(made.entries[at].content)
@@ -197,7 +197,7 @@ def rechained(made: Made, at: int, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("claimed", [2**40, 2**53 - 1])
-def test_a_count_that_cannot_be_costs_no_memory(tmp_path: Path, claimed: int) -> None:
+def test_impossible_count_of_segments_or_records_is_a_finding(tmp_path: Path, claimed: int) -> None:
     made = with_records(a_record())
     for at, entry in enumerate(made.entries):
         values = json.loads(entry.content)
@@ -209,7 +209,7 @@ def test_a_count_that_cannot_be_costs_no_memory(tmp_path: Path, claimed: int) ->
     assert {FindingKind.MISSING, FindingKind.UNREADABLE} & {one.what for one in report.findings}
 
 
-def test_formats_of_other_versions_are_refused_by_name(tmp_path: Path) -> None:
+def test_export_of_an_unknown_format_is_rejected(tmp_path: Path) -> None:
     made = a_record()
     found = members(made.pack())
     manifest = json.loads(found[0][1])

@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
     return unpack(DATA, tmp_path / "folder")
 
 
-def test_export_with_records_is_proven(folder: Path) -> None:
+def test_export_with_records_is_fully_proven(folder: Path) -> None:
     report = check(folder)
     assert report.is_good, report.findings
     assert (report.sessions_proven, report.records_proven, report.segments_proven) == (4, 4, 6)
@@ -54,7 +54,7 @@ def test_export_with_records_is_proven(folder: Path) -> None:
     assert check(folder).is_good
 
 
-def test_seal_must_be_signed_by_trusted_key_and_for_same_organisation(folder: Path) -> None:
+def test_seal_of_another_key_or_organisation_is_forged(folder: Path) -> None:
     for key, changes in (
         (new_key(ORG, BEGIN), {}),
         (MADE.key, {"org_id": UUID(int=8)}),
@@ -82,21 +82,23 @@ def _replace_by_pipe(file: Path) -> None:
 
 @pytest.mark.parametrize("name", ["ledger-000001.jsonl", SEGMENT])
 @pytest.mark.parametrize("change", [_link, _break_link, _replace_by_pipe])
-def test_link_and_pipe_in_folder_are_not_read(folder: Path, name: str, change: Callable[[Path], None]) -> None:
+def test_link_or_pipe_in_place_of_a_member_is_unreadable(
+    folder: Path, name: str, change: Callable[[Path], None]
+) -> None:
     change(folder / name)
     report = check(folder)
     assert FindingKind.UNREADABLE in kinds(report)
     assert any(name in finding.message for finding in report.findings)
 
 
-def test_link_to_folder_is_finding(folder: Path) -> None:
+def test_link_to_a_folder_is_a_finding(folder: Path) -> None:
     (folder / "segments").rename(folder.parent / "elsewhere")
     (folder / "segments").symlink_to(folder.parent / "elsewhere")
     assert FindingKind.UNREADABLE in kinds(check(folder))
 
 
 @pytest.mark.parametrize("name", ["more", "more/of.it", "segments/x", "ledger-000001.txt", "zzz"])
-def test_unknown_file_is_finding_though_sealed(folder: Path, name: str) -> None:
+def test_unknown_file_is_a_finding_even_if_the_seal_covers_it(folder: Path, name: str) -> None:
     (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).write_bytes(b"")
     seal_again(folder)
@@ -107,7 +109,7 @@ def test_unknown_file_is_finding_though_sealed(folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("group", ["checkpoints", "ledger", "records", "sessions"])
 @pytest.mark.parametrize("shift", ["first", "all"])
-def test_parts_of_group_are_numbered_from_one(folder: Path, group: str, shift: str) -> None:
+def test_parts_of_a_group_that_are_not_numbered_from_one_are_missing(folder: Path, group: str, shift: str) -> None:
     parts = sorted(folder.glob(f"{group}-*.jsonl"), reverse=True)
     for part in parts:
         number = int(part.name[-12:-6])
@@ -130,7 +132,7 @@ def test_parts_of_group_are_numbered_from_one(folder: Path, group: str, shift: s
         lambda line: b"",
     ],
 )
-def test_line_of_ledger_begins_with_hash(folder: Path, change: Callable[[bytes], bytes]) -> None:
+def test_ledger_line_without_a_hash_is_a_finding(folder: Path, change: Callable[[bytes], bytes]) -> None:
     file = folder / "ledger-000001.jsonl"
     lines = file.read_bytes().split(b"\n")
     if change(lines[0]) == lines[0]:
@@ -141,7 +143,7 @@ def test_line_of_ledger_begins_with_hash(folder: Path, change: Callable[[bytes],
 
 
 @pytest.mark.parametrize("group", ["checkpoints", "ledger", "records", "sessions"])
-def test_line_without_end_is_finding(folder: Path, group: str) -> None:
+def test_last_line_without_a_newline_is_a_finding(folder: Path, group: str) -> None:
     file = folder / f"{group}-000001.jsonl"
     file.write_bytes(file.read_bytes()[:-1])
     seal_again(folder)
@@ -151,7 +153,7 @@ def test_line_without_end_is_finding(folder: Path, group: str) -> None:
 
 
 @pytest.mark.parametrize(("group", "name"), [("records", "record"), ("sessions", "session")])
-def test_finding_names_line_that_cannot_be_read(folder: Path, group: str, name: str) -> None:
+def test_finding_names_the_line_that_cannot_be_read(folder: Path, group: str, name: str) -> None:
     file = folder / f"{group}-000001.jsonl"
     first, _, rest = file.read_bytes().partition(b"\n")
     file.write_bytes(first + b"\nx\n" + rest)
@@ -162,8 +164,8 @@ def test_finding_names_line_that_cannot_be_read(folder: Path, group: str, name: 
 
 
 @pytest.mark.parametrize(("size", "is_read"), [(64 * 1024, True), (64 * 1024 + 1, False)])
-def test_manifest_and_seal_have_limited_size(tmp_path: Path, size: int, *, is_read: bool) -> None:
-    """What is longer is not read; what is as long as the limit is read and makes no sense."""
+def test_manifest_or_seal_over_the_size_limit_is_not_read(tmp_path: Path, size: int, *, is_read: bool) -> None:
+    """A file of exactly the limit is read, and its content is then rejected."""
     seal = unpack(DATA, tmp_path / "seal")
     (seal / "seal.json").write_bytes(b"x" * size)
     [finding] = check(seal).findings
@@ -227,7 +229,7 @@ def _member(name: str, data: bytes) -> bytes:
         (header("seal.json", 1)[:-1], "ends early"),
     ],
 )
-def test_tar_is_read_to_its_exact_end(tmp_path: Path, data: bytes, problem: str) -> None:
+def test_tar_that_does_not_end_exactly_as_written_is_malformed(tmp_path: Path, data: bytes, problem: str) -> None:
     path = tmp_path / "export.tar"
     path.write_bytes(data)
     if not problem:
@@ -237,7 +239,7 @@ def test_tar_is_read_to_its_exact_end(tmp_path: Path, data: bytes, problem: str)
         _read_all(path)
 
 
-def test_truncated_export_says_so_once(tmp_path: Path) -> None:
+def test_truncated_export_is_unreadable_and_proves_no_session(tmp_path: Path) -> None:
     path = tmp_path / "export.tar"
     at = DATA.index(b"ledger-000001.jsonl") + BLOCK + 300
     path.write_bytes(DATA[:at])
@@ -247,7 +249,7 @@ def test_truncated_export_says_so_once(tmp_path: Path) -> None:
     assert report.sessions_proven == 0
 
 
-def test_member_twice_or_in_other_order_is_reordered(tmp_path: Path) -> None:
+def test_repeated_or_reordered_member_is_a_finding(tmp_path: Path) -> None:
     parts = [(one.member_name, one.read(one.size)) for one in members(_tar(tmp_path, DATA))]
     names = [name for name, _ in parts]
     at = names.index("ledger-000001.jsonl")
@@ -273,7 +275,7 @@ def _tar(folder: Path, data: bytes) -> Path:
     ("part", "sizes"),
     [(1, [3, 3, 3]), (3, [3, 3, 3]), (4, [6, 3]), (6, [6, 3]), (7, [9]), (100, [9])],
 )
-def test_writer_begins_new_part_once_size_is_reached(part: int, sizes: list[int]) -> None:
+def test_writer_begins_a_new_part_once_the_size_is_reached(part: int, sizes: list[int]) -> None:
     manifest = Manifest(ORG, None, None, 1, bytes(32), 0, BEGIN)
     writer = PackageWriter(manifest, MADE.key, part=part)
     data = b"".join(writer.line("ledger", line) for line in (b"aa", b"bb", b"cc")) + writer.flush()
@@ -298,7 +300,7 @@ def test_writer_numbers_parts_of_each_group_from_one(tmp_path: Path) -> None:
     ]
 
 
-def test_manifest_of_first_format_is_read() -> None:
+def test_manifest_of_the_first_format_is_read() -> None:
     manifest = Manifest(ORG, None, BEGIN, 1, bytes(32), 0, BEGIN, 1)
     assert read_manifest(manifest.line()) == manifest
     for number in (0, 3):

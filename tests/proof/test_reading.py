@@ -1,4 +1,4 @@
-"""Exports: what was not touched is proven, and whatever was touched is found."""
+"""Verification proves an untouched export and finds every change to it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from postern.proof.proof_sessions import ListedSegment
 def check(
     made: Made, tmp_path: Path, *, data: bytes | None = None, anchors: tuple[bytes, ...] = ()
 ) -> VerificationReport:
-    """By the key that was kept before anything was touched."""
+    """Verify with the key of the untouched record."""
     path = tmp_path / "export.tar"
     path.write_bytes(made.pack() if data is None else data)
     return verify_package(path, [made.key.public], anchors)
@@ -39,7 +39,7 @@ def kinds(report: VerificationReport) -> set[FindingKind]:
 
 
 @pytest.mark.parametrize("suffix", [".rec", ".rec.zst"])
-def test_what_nobody_touched_is_proven(tmp_path: Path, suffix: str) -> None:
+def test_untouched_export_is_fully_proven_as_tar_and_as_folder(tmp_path: Path, suffix: str) -> None:
     made = a_record(suffix=suffix)
     report = check(made, tmp_path)
     assert report.is_good, report.findings
@@ -50,12 +50,12 @@ def test_what_nobody_touched_is_proven(tmp_path: Path, suffix: str) -> None:
     assert verify_package(folder, [made.key.public]).as_json() == report.as_json()
 
 
-def test_an_empty_ledger_with_a_checkpoint_of_nothing_proves_nothing_and_says_so(tmp_path: Path) -> None:
+def test_export_of_an_empty_ledger_is_reported_as_unproven(tmp_path: Path) -> None:
     report = check(Made(), tmp_path)
     assert kinds(report) == {FindingKind.UNPROVEN}
 
 
-def test_what_is_after_the_newest_checkpoint_is_told_and_is_no_finding(tmp_path: Path) -> None:
+def test_sessions_after_the_newest_checkpoint_are_pending_and_not_a_finding(tmp_path: Path) -> None:
     made = a_record()
     made.add_session(5)
     made.add_session(6, is_closed=False)
@@ -69,7 +69,7 @@ def test_what_is_after_the_newest_checkpoint_is_told_and_is_no_finding(tmp_path:
     assert (report.segments_proven, report.segments_unproven) == (8, 2)
 
 
-def test_an_edited_byte_of_a_segment_is_found_with_the_record_it_is_in(tmp_path: Path) -> None:
+def test_edited_bytes_of_a_segment_are_located_to_their_record(tmp_path: Path) -> None:
     for suffix in (".rec", ".rec.zst"):
         made = a_record(suffix=suffix)
         session = UUID(int=1002)
@@ -85,7 +85,7 @@ def test_an_edited_byte_of_a_segment_is_found_with_the_record_it_is_in(tmp_path:
         assert finding.end - finding.begin < 60
 
 
-def test_an_edit_that_made_the_checksums_fit_is_found_as_well(tmp_path: Path) -> None:
+def test_segment_edited_with_matching_checksums_is_found(tmp_path: Path) -> None:
     made = a_record()
     session = UUID(int=1002)
     made.segments[session, 2] = segment_bytes(session, 2, is_last=False, texts=("select 2",))
@@ -93,7 +93,7 @@ def test_an_edit_that_made_the_checksums_fit_is_found_as_well(tmp_path: Path) ->
     assert (finding.what, finding.segment, finding.begin) == (FindingKind.CHANGED, 2, 0)
 
 
-def test_a_segment_whose_list_was_made_to_fit_is_found_by_the_ledger(tmp_path: Path) -> None:
+def test_segment_edited_together_with_its_listed_digest_is_found_by_the_ledger(tmp_path: Path) -> None:
     made = a_record()
     session = UUID(int=1002)
     facts, listed = made.sessions[session]
@@ -106,7 +106,7 @@ def test_a_segment_whose_list_was_made_to_fit_is_found_by_the_ledger(tmp_path: P
     assert facts.closing
 
 
-def test_a_missing_segment_is_found(tmp_path: Path) -> None:
+def test_missing_segment_is_found_whether_listed_or_not(tmp_path: Path) -> None:
     for unlisted in (False, True):
         made = a_record()
         session = UUID(int=1002)
@@ -117,7 +117,7 @@ def test_a_missing_segment_is_found(tmp_path: Path) -> None:
         assert (finding.what, finding.session, finding.segment) == (FindingKind.MISSING, session, 2)
 
 
-def test_a_segment_too_many_is_found(tmp_path: Path) -> None:
+def test_additional_segment_is_found_whether_listed_or_not(tmp_path: Path) -> None:
     made = a_record()
     session = UUID(int=1001)
     extra = segment_bytes(session, 3, is_last=True)
@@ -127,7 +127,7 @@ def test_a_segment_too_many_is_found(tmp_path: Path) -> None:
     assert kinds(check(made, tmp_path)) == {FindingKind.FOREIGN}
 
 
-def test_a_removed_session_is_found(tmp_path: Path) -> None:
+def test_removed_session_is_found_by_its_ledger_entry(tmp_path: Path) -> None:
     made = a_record()
     session = UUID(int=1002)
     del made.sessions[session]
@@ -137,7 +137,7 @@ def test_a_removed_session_is_found(tmp_path: Path) -> None:
     assert (finding.what, finding.session, finding.entry) == (FindingKind.MISSING, session, 3)
 
 
-def test_a_session_of_which_the_ledger_knows_nothing_is_found(tmp_path: Path) -> None:
+def test_session_without_a_ledger_entry_is_found(tmp_path: Path) -> None:
     made, other = a_record(), a_record()
     other.add_session(9, segments=0)
     made.sessions[UUID(int=1009)] = other.sessions[UUID(int=1009)]
@@ -146,7 +146,7 @@ def test_a_session_of_which_the_ledger_knows_nothing_is_found(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["user", "connection", "verb", "start_date", "script"])
-def test_an_edited_fact_of_the_opening_is_found(tmp_path: Path, name: str) -> None:
+def test_edited_fact_of_a_session_opening_is_found(tmp_path: Path, name: str) -> None:
     made = a_record()
     session = UUID(int=1003)
     facts, listed = made.sessions[session]
@@ -159,7 +159,7 @@ def test_an_edited_fact_of_the_opening_is_found(tmp_path: Path, name: str) -> No
     assert (finding.what, finding.session, finding.entry) == (FindingKind.CHANGED, session, 5)
 
 
-def test_an_edited_end_and_an_end_that_is_taken_back_are_found(tmp_path: Path) -> None:
+def test_edited_or_removed_closing_of_a_session_is_found(tmp_path: Path) -> None:
     closings: list[dict[str, Fact] | None] = [
         {"end_date": "2030-01-01T00:00:00.000000Z", "end_reason": "killed", "exit_code": 0},
         None,
@@ -173,7 +173,7 @@ def test_an_edited_end_and_an_end_that_is_taken_back_are_found(tmp_path: Path) -
         assert (finding.what, finding.session, finding.entry) == (FindingKind.CHANGED, session, 6)
 
 
-def test_an_entry_that_is_edited_missing_doubled_or_moved_is_found_where_it_is(tmp_path: Path) -> None:
+def test_edited_missing_repeated_or_moved_ledger_entry_is_located(tmp_path: Path) -> None:
     def edited(made: Made) -> None:
         one = made.entries[4]
         made.entries[4] = replace(one, content=one.content.replace(b'"facts":"', b'"facts":"0')[:-1] + b"}")
@@ -203,7 +203,7 @@ def test_an_entry_that_is_edited_missing_doubled_or_moved_is_found_where_it_is(t
         assert report.sessions_proven < 4
 
 
-def test_a_truncated_tail_is_found_against_the_newest_checkpoint(tmp_path: Path) -> None:
+def test_truncated_ledger_is_found_by_the_newest_checkpoint(tmp_path: Path) -> None:
     made = a_record()
     cut = replace_tail(made)
     cut.checkpoints = made.checkpoints
@@ -211,8 +211,8 @@ def test_a_truncated_tail_is_found_against_the_newest_checkpoint(tmp_path: Path)
     assert FindingKind.TRUNCATED in kinds(report)
 
 
-def test_a_truncated_tail_with_its_checkpoints_is_found_against_an_anchor(tmp_path: Path) -> None:
-    """Whoever cuts the checkpoints as well has a whole ledger, as it once was: only what lies elsewhere tells."""
+def test_ledger_truncated_with_its_checkpoints_is_found_by_an_anchor(tmp_path: Path) -> None:
+    """Without its newest checkpoints the shorter ledger is consistent: only an anchor shows the difference."""
     made = a_record()
     anchors = tuple(map(format_line, made.checkpoints))
     cut = replace_tail(made)
@@ -222,7 +222,7 @@ def test_a_truncated_tail_with_its_checkpoints_is_found_against_an_anchor(tmp_pa
 
 
 def replace_tail(made: Made) -> Made:
-    """Everything from the third entry on is gone: ledger, checkpoints, sessions and segments."""
+    """Remove everything from the third entry on: ledger, checkpoints, sessions and segments."""
     first = UUID(int=1001)
     segments = {key: data for key, data in made.segments.items() if key[0] == first}
     sessions = {first: made.sessions[first]}
@@ -231,7 +231,7 @@ def replace_tail(made: Made) -> Made:
     )
 
 
-def test_anchors_of_other_organisations_and_doubled_lines_are_no_matter(tmp_path: Path) -> None:
+def test_anchor_lines_of_other_organisations_and_repeated_lines_are_ignored(tmp_path: Path) -> None:
     made, other = a_record(), new_key(UUID(int=8), BEGIN)
     foreign = sign_checkpoint(other, LedgerWriter(UUID(int=8), made.writer.head).head, BEGIN)
     lines = [format_line(one) for one in made.checkpoints]
@@ -240,7 +240,7 @@ def test_anchors_of_other_organisations_and_doubled_lines_are_no_matter(tmp_path
     assert report.anchored == 3
 
 
-def test_a_forged_checkpoint_is_found(tmp_path: Path) -> None:
+def test_forged_checkpoint_is_found_and_proves_nothing(tmp_path: Path) -> None:
     made = a_record()
     one = made.checkpoints[1]
     for forged in (
@@ -255,7 +255,7 @@ def test_a_forged_checkpoint_is_found(tmp_path: Path) -> None:
         assert report.proven_to == 2
 
 
-def test_a_history_written_anew_and_signed_by_another_key_is_found(tmp_path: Path) -> None:
+def test_history_rewritten_and_signed_by_another_key_is_found(tmp_path: Path) -> None:
     made = a_record()
     kept = made.key.public
     anew = Made()
@@ -269,7 +269,7 @@ def test_a_history_written_anew_and_signed_by_another_key_is_found(tmp_path: Pat
     assert report.sessions_proven == report.segments_proven == 0
 
 
-def test_a_history_written_anew_with_the_right_key_is_found_against_an_anchor(tmp_path: Path) -> None:
+def test_history_rewritten_with_the_right_key_is_found_by_an_anchor(tmp_path: Path) -> None:
     made = a_record()
     anchor = format_line(made.checkpoints[-1])
     anew = Made(key=made.key)
@@ -281,7 +281,7 @@ def test_a_history_written_anew_with_the_right_key_is_found_against_an_anchor(tm
     assert kinds(report) == {FindingKind.REWRITTEN}
 
 
-def test_entries_rewritten_so_that_they_fit_together_are_found_by_the_checkpoint_behind_them(tmp_path: Path) -> None:
+def test_consistently_rewritten_entries_are_found_by_the_next_checkpoint(tmp_path: Path) -> None:
     made = a_record()
     anew = Made(key=made.key)
     anew.add_session(1)
@@ -294,7 +294,7 @@ def test_entries_rewritten_so_that_they_fit_together_are_found_by_the_checkpoint
     assert report.proven_to == 2
 
 
-def test_a_key_that_the_old_one_introduced_is_trusted_and_the_old_one_no_more(tmp_path: Path) -> None:
+def test_rotated_key_is_trusted_and_the_old_key_no_longer(tmp_path: Path) -> None:
     made = a_record()
     old = made.rotate()
     made.add_session(5)
@@ -314,8 +314,8 @@ def test_a_key_that_the_old_one_introduced_is_trusted_and_the_old_one_no_more(tm
     assert FindingKind.FORGED in kinds(verify_package(path, [old.public]))
 
 
-def test_a_stolen_name_of_a_key_introduces_nothing(tmp_path: Path) -> None:
-    """A checkpoint that says the new key is introduced, signed by that new key itself."""
+def test_key_that_introduces_itself_under_a_trusted_key_id_is_forged(tmp_path: Path) -> None:
+    """The new key itself signs the checkpoint that introduces it, under the old key's id."""
     made = a_record()
     old = made.key
     thief = new_key(ORG, BEGIN)
@@ -329,7 +329,7 @@ def test_a_stolen_name_of_a_key_introduces_nothing(tmp_path: Path) -> None:
     assert report.proven_to == 2
 
 
-def test_a_part_of_the_ledger_proves_the_sessions_of_a_time(tmp_path: Path) -> None:
+def test_part_of_a_ledger_proves_the_sessions_of_its_time_range(tmp_path: Path) -> None:
     made = a_record()
     since, until = BEGIN + 25 * SECOND, BEGIN + 35 * SECOND
     part = replace(made, since=since, until=until, first=4)  # entry 4 is from before `since`
@@ -345,7 +345,7 @@ def test_a_part_of_the_ledger_proves_the_sessions_of_a_time(tmp_path: Path) -> N
     assert FindingKind.FOREIGN in kinds(check(outside, tmp_path))
 
 
-def test_a_purged_recording_and_a_purged_session_are_told_and_are_no_finding(tmp_path: Path) -> None:
+def test_purged_recording_and_purged_session_are_counted_and_not_a_finding(tmp_path: Path) -> None:
     made = a_record()
     second, third = UUID(int=1002), UUID(int=1003)
     made.writer.add(EntryKind.PURGED, BEGIN + 60 * SECOND, second, what="recording", reason="retention")
@@ -360,7 +360,7 @@ def test_a_purged_recording_and_a_purged_session_are_told_and_are_no_finding(tmp
     assert (report.sessions_purged, report.sessions_proven) == (1, 3)
 
 
-def test_a_purge_of_the_recording_does_not_excuse_a_session_that_is_gone(tmp_path: Path) -> None:
+def test_purge_of_a_recording_does_not_excuse_a_missing_session(tmp_path: Path) -> None:
     made = a_record()
     third = UUID(int=1003)
     made.writer.add(EntryKind.PURGED, BEGIN + 60 * SECOND, third, what="recording", reason="retention")
@@ -369,7 +369,7 @@ def test_a_purge_of_the_recording_does_not_excuse_a_session_that_is_gone(tmp_pat
     assert kinds(check(made, tmp_path)) == {FindingKind.MISSING}
 
 
-def test_something_that_is_no_export_is_said_to_be_none(tmp_path: Path) -> None:
+def test_file_that_is_not_an_export_is_malformed(tmp_path: Path) -> None:
     for content in (b"", b"hello" * 400, END):
         file = tmp_path / "x"
         file.write_bytes(content)
@@ -379,7 +379,7 @@ def test_something_that_is_no_export_is_said_to_be_none(tmp_path: Path) -> None:
         verify_package(tmp_path / "y", [bytes(32)])
 
 
-def test_files_that_no_export_has_are_found(tmp_path: Path) -> None:
+def test_unknown_file_or_link_in_an_export_is_found(tmp_path: Path) -> None:
     made = a_record()
     folder = unpack(made.pack(), tmp_path / "folder")
     (folder / "README").write_text("all is well")
@@ -389,7 +389,7 @@ def test_files_that_no_export_has_are_found(tmp_path: Path) -> None:
     assert not verify_package(folder, [made.key.public]).is_good
 
 
-def test_every_file_that_is_left_out_is_found(tmp_path: Path) -> None:
+def test_missing_file_of_an_export_is_found(tmp_path: Path) -> None:
     made = a_record()
     folder = unpack(made.pack(), tmp_path / "folder")
     for file in sorted(folder.rglob("*.*")):
@@ -409,7 +409,7 @@ A_PACKAGE = A_RECORD.pack()
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_any_single_change_of_an_export_is_found(tmp_path: Path, data: st.DataObject) -> None:
+def test_any_single_change_to_the_bytes_of_an_export_is_found(tmp_path: Path, data: st.DataObject) -> None:
     size = len(A_PACKAGE)
     at = data.draw(st.integers(0, size - 1))
     other = data.draw(st.integers(at + 1, size))
@@ -436,10 +436,10 @@ def test_any_single_change_of_an_export_is_found(tmp_path: Path, data: st.DataOb
 
 @given(data=st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_change_of_what_the_ledger_binds_is_found_though_the_export_was_sealed_anew(
+def test_any_change_of_the_store_before_an_export_is_found_although_its_seal_fits(
     tmp_path: Path, data: st.DataObject
 ) -> None:
-    """The gateway itself was deceived: what it exports has been changed in its store before."""
+    """The store was changed first, so that the gateway sealed an export with the change in it."""
     made = a_record()
     what = data.draw(st.sampled_from(["entry", "hash", "checkpoint", "session", "segment", "listed"]))
     if what in ("entry", "hash"):
@@ -482,7 +482,7 @@ def flipped(data: st.DataObject, given: bytes) -> bytes:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans()), max_size=6), st.integers(1, 4000))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_an_untouched_export_never_fails(tmp_path: Path, kinds: list[tuple[int, bool, bool]], part: int) -> None:
+def test_any_untouched_export_is_good(tmp_path: Path, kinds: list[tuple[int, bool, bool]], part: int) -> None:
     made = Made()
     for number, (segments, is_closed, checkpoint) in enumerate(kinds):
         made.add_session(number, segments, is_closed=is_closed)
@@ -496,7 +496,7 @@ def test_an_untouched_export_never_fails(tmp_path: Path, kinds: list[tuple[int, 
     assert report.is_good, report.findings
 
 
-def test_a_closing_without_an_opening_is_found(tmp_path: Path) -> None:
+def test_closing_of_a_session_without_an_opening_is_found(tmp_path: Path) -> None:
     made = Made()
     facts = digest_of({})
     session = UUID(int=5)
@@ -508,15 +508,15 @@ def test_a_closing_without_an_opening_is_found(tmp_path: Path) -> None:
     assert FindingKind.MISSING in kinds(check(made, tmp_path))
 
 
-def test_a_session_that_is_opened_twice_is_found(tmp_path: Path) -> None:
+def test_session_that_is_opened_twice_is_found(tmp_path: Path) -> None:
     made = a_record()
     made.writer.add(EntryKind.OPENED, BEGIN + 90 * SECOND, UUID(int=1001), facts="", started=moment(BEGIN))
     made.checkpoint()
     assert kinds(check(made, tmp_path)) == {FindingKind.DOUBLED}
 
 
-def test_a_tar_of_another_make_is_refused(tmp_path: Path) -> None:
-    """Where headers could say more than name and size, they could be changed unseen."""
+def test_tar_with_any_other_header_field_is_unreadable(tmp_path: Path) -> None:
+    """A header that could hold more than name and size could be changed unnoticed."""
     made = a_record()
     data = made.pack()
     block = header("manifest.json", len(data))

@@ -111,7 +111,7 @@ def history(
     return check(*((REVIEW, content, now) for content in contents), purged=purged, at=at)
 
 
-def test_untouched_records_are_proven() -> None:
+def test_unchanged_records_are_proven() -> None:
     records = numbered((AUDIT, audit(), ENTRY), (REVIEW, review(), FACTS), (REVIEW, review(), FACTS))
     report = Ledger(records[:2], records[2:]).check(records)
     assert report.is_good, report.findings
@@ -119,7 +119,7 @@ def test_untouched_records_are_proven() -> None:
 
 
 @pytest.mark.parametrize(("proven", "expected"), [(0, (0, 3)), (1, (0, 3)), (2, (2, 1)), (3, (3, 0))])
-def test_records_after_checkpoint_are_pending(proven: int, expected: tuple[int, int]) -> None:
+def test_records_after_the_newest_checkpoint_are_pending(proven: int, expected: tuple[int, int]) -> None:
     records = numbered((AUDIT, audit(), ENTRY), (REVIEW, review(), FACTS), (REVIEW, review(), FACTS))
     report = Ledger(records[:2], records[2:], proven=proven).check(records)
     assert report.is_good, report.findings
@@ -137,7 +137,7 @@ def test_records_after_checkpoint_are_pending(proven: int, expected: tuple[int, 
         (ENTRY, {"x": 1.5}, FindingKind.UNREADABLE),
     ],
 )
-def test_audit_entry_is_compared_with_its_record(
+def test_changed_audit_entry_differs_from_its_record(
     sealed: Mapping[str, Any] | None, now: Mapping[str, Any] | None, what: FindingKind | None
 ) -> None:
     report = check((AUDIT, audit(sealed), now))
@@ -147,7 +147,7 @@ def test_audit_entry_is_compared_with_its_record(
     assert all(str(AUDIT) in finding.message for finding in report.findings)
 
 
-def test_damaged_record_leaves_whole_batch_unproven_and_no_other() -> None:
+def test_damaged_record_leaves_only_its_own_batch_unproven() -> None:
     records = numbered((AUDIT, audit(), None), (REVIEW, review(), FACTS), (REVIEW, review(), FACTS))
     report = Ledger(records[:2], records[2:]).check(records)
     assert found(report) == [(FindingKind.MISSING, 2)]
@@ -164,7 +164,7 @@ def _later(status: ReviewStatus) -> set[ReviewStatus]:
 
 @pytest.mark.parametrize("after", list(ReviewStatus))
 @pytest.mark.parametrize("before", list(ReviewStatus))
-def test_status_of_review_follows_transitions(before: ReviewStatus, after: ReviewStatus) -> None:
+def test_status_of_a_review_changes_only_along_allowed_transitions(before: ReviewStatus, after: ReviewStatus) -> None:
     now = {**FACTS, "status": after.value}
     report = history(review(status=before.value), review(now), now=now)
     assert found(report) == ([] if after in _later(before) else [(FindingKind.CHANGED, 2)])
@@ -195,14 +195,14 @@ def test_sealed_review_changes_only_as_its_status_allows(
     assert found(report) == ([] if is_allowed else [(FindingKind.CHANGED, 2)])
 
 
-def test_session_of_sealed_review_never_changes() -> None:
+def test_changed_session_of_a_sealed_review_is_a_finding() -> None:
     for session in (None, UUID(int=1002)):
         report = history(review(), review(session=session), now=FACTS)
         assert found(report) == [(FindingKind.CHANGED, 2)]
 
 
 @pytest.mark.parametrize("status", ["PENDING", "APPROVED", "EXPIRED"])
-def test_purge_of_recording_deletes_statement_of_sealed_review(status: str) -> None:
+def test_purged_recording_excuses_only_the_deleted_statement_of_a_sealed_review(status: str) -> None:
     before = {**FACTS, "status": status}
     now = {**before, "input": ""}
     assert history(review(before), review(now), now=now, purged="recording").is_good
@@ -212,8 +212,10 @@ def test_purge_of_recording_deletes_statement_of_sealed_review(status: str) -> N
 
 
 @pytest.mark.parametrize(("session", "is_good"), [(None, False), (SESSION, False), (UUID(int=1002), True)])
-def test_deleted_statement_is_accepted_where_ledger_cannot_tell(session: UUID | None, *, is_good: bool) -> None:
-    """A part of the ledger knows nothing of older sessions; a review without a session has no purge."""
+def test_deleted_statement_is_accepted_only_if_the_session_is_not_in_the_ledger(
+    session: UUID | None, *, is_good: bool
+) -> None:
+    """A part of the ledger has no older sessions; a review without a session has no purge."""
     now = {**FACTS, "input": ""}
     assert history(review(session=session), review(now, session), now=now).is_good == is_good
 
@@ -226,7 +228,7 @@ def test_deleted_statement_is_accepted_where_ledger_cannot_tell(session: UUID | 
         ((review(None), review()), FindingKind.CHANGED),
     ],
 )
-def test_review_that_was_gone_stays_gone(contents: Sequence[bytes], what: FindingKind) -> None:
+def test_removed_review_that_reappears_is_a_finding(contents: Sequence[bytes], what: FindingKind) -> None:
     assert what in {finding.what for finding in history(*contents, now=None).findings}
     purged = history(*contents, now=None, purged="session")
     assert found(purged) == ([(FindingKind.CHANGED, 3)] if what is FindingKind.CHANGED else [])
@@ -244,14 +246,16 @@ def test_review_that_was_gone_stays_gone(contents: Sequence[bytes], what: Findin
         ({"voices": [VOICE], "status": "APPROVED"}, "status, voices"),
     ],
 )
-def test_review_is_compared_with_its_newest_record(change: Mapping[str, Any], name: str) -> None:
+def test_finding_names_what_differs_between_a_review_and_its_newest_record(
+    change: Mapping[str, Any], name: str
+) -> None:
     report = history(review(), review(), now={**FACTS, **change})
     assert found(report) == [(FindingKind.CHANGED, None)]
     assert report.findings[0].message == f"the review {REVIEW} (record 2) was changed: {name}"
 
 
 def test_review_with_later_record_is_not_compared() -> None:
-    """The later record is outside of the time that an export is about, or waits to be sealed."""
+    """The later record is outside the time range of the export, or not sealed yet."""
     for now in (None, {**FACTS, "status": "APPROVED"}):
         records = numbered((REVIEW, review(), now), has_later=True)
         assert Ledger(records).check(records).is_good
@@ -268,7 +272,9 @@ def test_review_with_later_record_is_not_compared() -> None:
         ({"status": "APPROVED"}, "recording", False),
     ],
 )
-def test_purge_excuses_only_deleted_statement(change: Mapping[str, Any], purged: str, *, is_good: bool) -> None:
+def test_purge_excuses_only_a_deleted_statement_of_a_review(
+    change: Mapping[str, Any], purged: str, *, is_good: bool
+) -> None:
     report = history(review(), now={**FACTS, **change}, purged=purged)
     assert found(report) == ([] if is_good else [(FindingKind.CHANGED, None)])
 
@@ -287,7 +293,7 @@ def test_purge_excuses_only_deleted_statement(change: Mapping[str, Any], purged:
         ("session", 0, None, True),
     ],
 )
-def test_removed_review_is_excused_by_age_or_purge(
+def test_removed_review_is_excused_only_by_age_or_a_purged_session(
     purged: str, age: int, sealed: Mapping[str, Any] | None, *, is_good: bool
 ) -> None:
     at = BEGIN + KEPT * (age / KEPT.days)
@@ -295,7 +301,7 @@ def test_removed_review_is_excused_by_age_or_purge(
     assert found(report) == ([] if is_good else [(FindingKind.MISSING, None)])
 
 
-def test_removed_review_without_session_is_finding() -> None:
+def test_removed_review_without_a_session_is_a_finding() -> None:
     assert found(history(review(session=None), now=None, purged="session")) == [(FindingKind.MISSING, None)]
 
 
@@ -320,7 +326,7 @@ def three_batches() -> list[SealedRecord]:
         ((2, 1, 3, 4, 5, 6), [(FindingKind.REORDERED, 2), (FindingKind.MISSING, 2)], 4),
     ],
 )
-def test_records_are_read_in_order_and_without_gaps(
+def test_missing_repeated_or_reordered_records_are_findings(
     order: tuple[int, ...], expected: list[tuple[FindingKind, int]], proven: int
 ) -> None:
     records = three_batches()
@@ -334,21 +340,21 @@ def test_records_are_read_in_order_and_without_gaps(
     ("count", "words"),
     [(1, "records 1 are"), (10, "records 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 are"), (11, "7, 8, 9, 10 … are")],
 )
-def test_finding_names_first_ten_missing_records(count: int, words: str) -> None:
+def test_finding_names_the_first_ten_missing_records(count: int, words: str) -> None:
     records = [SealedRecord(number, AUDIT, audit(), ENTRY) for number in range(1, count + 2)]
     report = Ledger(records).check(records[count:])
     assert words in report.findings[0].message
 
 
 @pytest.mark.parametrize("is_live", [False, True])
-def test_record_that_no_entry_seals_is_pending_only_in_live_store(*, is_live: bool) -> None:
+def test_unsealed_record_is_pending_only_in_a_live_store(*, is_live: bool) -> None:
     records = three_batches()
     report = Ledger(records[:2], records[2:4]).check(records, is_live=is_live)
     assert found(report) == ([] if is_live else [(FindingKind.FOREIGN, None)] * 2)
     assert (report.records_proven, report.records_pending) == (4, 2 if is_live else 0)
 
 
-def test_record_between_batches_is_foreign_in_live_store() -> None:
+def test_record_between_batches_is_foreign_in_a_live_store() -> None:
     records = three_batches()
     ledger = Ledger(records[:2], records[4:])  # the entry for records 3 and 4 is not among the batches
     report = VerificationReport()
@@ -360,7 +366,7 @@ def test_record_between_batches_is_foreign_in_live_store() -> None:
     assert report.records_pending == 2
 
 
-def test_newer_record_of_live_store_speaks_for_review() -> None:
+def test_review_of_a_live_store_is_compared_with_its_unsealed_newer_record() -> None:
     now = {**FACTS, "status": "APPROVED"}
     records = [SealedRecord(1, REVIEW, review(), now, False), SealedRecord(2, REVIEW, review(now), now, False)]
     ledger = Ledger(records[:1])
@@ -368,7 +374,7 @@ def test_newer_record_of_live_store_speaks_for_review() -> None:
     assert found(ledger.check(records[:1], is_live=True)) == [(FindingKind.CHANGED, None)]
 
 
-def test_changed_content_of_record_is_finding_of_its_batch() -> None:
+def test_changed_content_of_a_record_is_a_finding_of_its_batch() -> None:
     records = three_batches()
     ledger = Ledger(records[:2], records[2:])
     records[1] = replace(records[1], content=records[0].content)
@@ -377,12 +383,12 @@ def test_changed_content_of_record_is_finding_of_its_batch() -> None:
     assert (report.records_proven, report.records_pending) == (4, 0)
 
 
-def test_record_of_row_with_other_subject_is_finding() -> None:
+def test_record_of_a_row_with_another_subject_is_a_finding() -> None:
     [record] = numbered((UUID(int=51), audit(), ENTRY))
     assert found(Ledger([record]).check([record])) == [(FindingKind.CHANGED, 2)]
 
 
-def test_digest_of_batch_tells_apart_where_records_begin() -> None:
+def test_digest_of_a_batch_depends_on_the_boundaries_of_its_records() -> None:
     assert digest_of_batch([b"a", b"bc"]) != digest_of_batch([b"ab", b"c"])
     assert digest_of_batch([b"a", b""]) != digest_of_batch([b"a"])
 
@@ -407,7 +413,7 @@ def _is_accepted(field: str, value: object) -> bool:
 
 
 @pytest.mark.parametrize(("name", "field"), [(name, field) for name, values in SEALED.items() for field in values])
-def test_invalid_field_of_sealed_record_is_finding(name: str, field: str) -> None:
+def test_invalid_field_of_a_sealed_record_is_a_finding(name: str, field: str) -> None:
     for value in ANY:
         values = {**SEALED[name], field: value}
         if value is ABSENT:
@@ -420,7 +426,7 @@ def test_invalid_field_of_sealed_record_is_finding(name: str, field: str) -> Non
 
 @pytest.mark.parametrize("name", SEALED)
 @pytest.mark.parametrize("field", ["more", "gone", "facts", "voices", "session"])
-def test_unknown_field_of_sealed_record_is_finding(name: str, field: str) -> None:
+def test_unknown_field_of_a_sealed_record_is_a_finding(name: str, field: str) -> None:
     if field in SEALED[name]:
         return
     record = SealedRecord(1, UUID(SEALED[name]["subject"]), canonical({**SEALED[name], field: "x"}), None)
@@ -436,7 +442,7 @@ def test_unknown_field_of_sealed_record_is_finding(name: str, field: str) -> Non
         {**FACTS, "asked": {"x": 1.5}},
     ],
 )
-def test_review_with_unreadable_facts_has_no_record(facts: Mapping[str, Any]) -> None:
+def test_review_with_unreadable_facts_is_a_finding(facts: Mapping[str, Any]) -> None:
     with pytest.raises(Malformed):
         content_of(RecordKind.REVIEW, REVIEW, SESSION, facts)
     assert found(history(review(), now=facts)) == [(FindingKind.UNREADABLE, 2)]

@@ -79,7 +79,7 @@ def counts(check: Check) -> tuple[int, int, int]:
     return check.report.segments_proven, check.report.bytes_proven, check.report.segments_unproven
 
 
-def test_segments_as_listed_are_proven() -> None:
+def test_segments_that_match_their_list_are_proven() -> None:
     check = Check(listed(1, 2, 3)).add(*listed(1, 2, 3))
     assert (check.is_good, check.finish()) == (True, [])
     assert counts(check) == (3, 306, 0)
@@ -94,7 +94,7 @@ def test_segments_as_listed_are_proven() -> None:
         (False, False, True, (0, 0, 2)),
     ],
 )
-def test_only_segments_under_checkpoint_that_were_read_are_proven(
+def test_segments_are_proven_only_if_read_closed_and_under_a_checkpoint(
     expected: tuple[int, int, int], *, is_closed: bool, is_proven: bool, with_segments: bool
 ) -> None:
     check = Check(listed(1, 2), is_closed=is_closed, is_proven=is_proven, with_segments=with_segments)
@@ -119,7 +119,7 @@ def test_only_segments_under_checkpoint_that_were_read_are_proven(
         ((2, 1), (1, 2), [(FindingKind.CHANGED, None)]),
     ],
 )
-def test_list_of_segments_is_the_one_that_session_closed_with(
+def test_list_of_segments_must_match_the_closing_of_the_session(
     rows: tuple[int, ...], sealed: tuple[int, ...], expected: list[tuple[FindingKind, int | None]]
 ) -> None:
     check = Check(listed(*rows), listed(*sealed))
@@ -131,14 +131,14 @@ def test_list_of_segments_is_the_one_that_session_closed_with(
 
 
 @pytest.mark.parametrize("change", [{"size": 1}, {"digest": bytes(32)}])
-def test_changed_row_of_segment_is_finding(change: dict[str, object]) -> None:
+def test_changed_row_of_a_segment_is_a_finding(change: dict[str, object]) -> None:
     rows = listed(1, 2)
     rows[0] = replace(rows[0], **change)  # type: ignore[arg-type]
     check = Check(rows, listed(1, 2))
     assert [(one.what, one.segment) for one in check.report.findings] == [(FindingKind.CHANGED, None)]
 
 
-def test_row_with_short_digest_is_missing() -> None:
+def test_row_of_a_segment_with_a_short_digest_is_missing() -> None:
     rows = listed(1, 2)
     rows[1] = replace(rows[1], digest=b"x")
     assert [(one.what, one.segment) for one in Check(rows, listed(1, 2)).report.findings] == [(FindingKind.MISSING, 2)]
@@ -161,13 +161,13 @@ def test_findings_of_missing_segments_are_limited_to_a_hundred() -> None:
         ((2, 1, 3), [(FindingKind.REORDERED, 1, None, None), (FindingKind.MISSING, 1, 0, 101)]),
     ],
 )
-def test_each_listed_segment_is_there_once(
+def test_missing_additional_repeated_or_reordered_segment_is_a_finding(
     there: tuple[int, ...], expected: list[tuple[FindingKind, int | None, int | None, int | None]]
 ) -> None:
     assert Check(listed(1, 2, 3)).add(*listed(*there)).finish() == expected
 
 
-def test_segments_are_found_in_open_session_with_gaps() -> None:
+def test_unlisted_segments_of_an_open_session_with_gaps_are_foreign() -> None:
     check = Check(listed(2, 5, 7), is_closed=False, is_proven=False)
     assert check.add(*listed(1, 2, 3, 5, 7)).finish() == [
         (FindingKind.FOREIGN, number, None, None) for number in (1, 3)
@@ -176,27 +176,27 @@ def test_segments_are_found_in_open_session_with_gaps() -> None:
 
 
 @pytest.mark.parametrize("change", [{"size": 1}, {"digest": bytes(32)}])
-def test_segment_that_was_changed_is_located(change: dict[str, object]) -> None:
+def test_changed_segment_is_located(change: dict[str, object]) -> None:
     changed = replace(listed(2)[0], **change)  # type: ignore[arg-type]
     check = Check(listed(1, 2)).add(*listed(1), changed)
     assert check.finish() == [(FindingKind.CHANGED, 2, 3, 9)]
     assert counts(check) == (1, 101, 0)
 
 
-def test_change_that_cannot_be_located_is_all_of_the_segment() -> None:
+def test_change_that_cannot_be_located_covers_the_whole_segment() -> None:
     check = Check(listed(1))
     check.segments.add(SESSION, 1, 5, bytes(32), "", lambda: None)
     assert check.finish() == [(FindingKind.CHANGED, 1, 0, 101)]
 
 
-def test_segment_that_cannot_be_read_is_finding() -> None:
+def test_unreadable_segment_is_a_finding() -> None:
     check = Check(listed(1)).add(ListedSegment(1, 0, b""), problem="it ends early")
     assert check.finish() == [(FindingKind.UNREADABLE, 1, 0, 101)]
     assert counts(check) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("is_live", [False, True])
-def test_segment_that_nothing_lists_is_unproven_only_in_live_store(*, is_live: bool) -> None:
+def test_unlisted_segment_is_unproven_in_a_live_store_and_foreign_in_an_export(*, is_live: bool) -> None:
     check = Check(listed(1), is_live=is_live).add(*listed(1, 2))
     check.add(*listed(1), session=OTHER)
     foreign = [(FindingKind.FOREIGN, 2, None, None), (FindingKind.FOREIGN, 1, None, None)]
@@ -204,7 +204,7 @@ def test_segment_that_nothing_lists_is_unproven_only_in_live_store(*, is_live: b
     assert counts(check) == (1, 101, 2 if is_live else 0)
 
 
-def test_segments_of_session_that_was_left_out_are_ignored() -> None:
+def test_segments_of_a_skipped_session_are_ignored() -> None:
     check = Check(listed(1))
     check.segments.skip(OTHER)
     check.add(*listed(1)).add(*listed(1, 2), session=OTHER)
@@ -212,7 +212,7 @@ def test_segments_of_session_that_was_left_out_are_ignored() -> None:
     assert counts(check) == (1, 101, 0)
 
 
-def test_sessions_of_segments_come_in_order() -> None:
+def test_segments_of_sessions_in_the_wrong_order_are_reordered() -> None:
     check = Check(listed(1))
     check.segments.skip(OTHER)
     check.add(*listed(1), session=OTHER).add(*listed(1))
@@ -228,18 +228,18 @@ def test_purged_recording_needs_no_segments() -> None:
     assert counts(still) == (0, 0, 0)
 
 
-def test_missing_segments_are_not_reported_where_none_are_read() -> None:
+def test_missing_segments_are_not_reported_if_segments_are_not_read() -> None:
     assert Check(listed(1), with_segments=False).finish() == []
 
 
-def test_chain_of_other_session_does_not_fit() -> None:
+def test_segment_chain_of_another_session_is_a_finding() -> None:
     report = VerificationReport()
     segments = SegmentCheck(report, with_segments=True, is_live=False)
     assert not segments.expect(ORG, session_of(OTHER, listed(1)), stated(SESSION, listed(1)), is_proven=True)
     assert [one.what for one in report.findings] == [FindingKind.CHANGED]
 
 
-def test_closing_size_is_the_sum_of_segments() -> None:
+def test_closing_size_must_be_the_sum_of_its_segments() -> None:
     said = stated(SESSION, listed(1, 2))
     said.size += 1
     report = VerificationReport()

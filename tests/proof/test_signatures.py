@@ -50,7 +50,7 @@ def found(report: VerificationReport) -> list[tuple[FindingKind, int | None]]:
         ((1, 2, 2, 3), [(FindingKind.DOUBLED, 2)]),
     ],
 )
-def test_checkpoints_of_export_come_in_order_and_once(
+def test_repeated_or_reordered_checkpoint_of_an_export_is_a_finding(
     numbers: tuple[int, ...], expected: list[tuple[FindingKind, int]]
 ) -> None:
     trusted, report = check([checkpoint(number) for number in numbers])
@@ -59,7 +59,7 @@ def test_checkpoints_of_export_come_in_order_and_once(
     assert (report.checkpoints, report.anchored) == (len(numbers), 0)
 
 
-def test_checkpoint_of_other_organisation_is_finding_in_export_only() -> None:
+def test_checkpoint_of_another_organisation_is_a_finding_in_an_export_only() -> None:
     other = checkpoint(2, by=FOREIGN)
     trusted, report = check([checkpoint(1), other], keys=(KEY.public, FOREIGN.public))
     assert (trusted, found(report)) == ([1], [(FindingKind.FOREIGN, None)])
@@ -67,20 +67,20 @@ def test_checkpoint_of_other_organisation_is_finding_in_export_only() -> None:
     assert (trusted, found(report), report.anchored) == ([1], [], 0)
 
 
-def test_line_that_is_no_checkpoint_is_finding_in_export_and_anchor() -> None:
+def test_line_that_is_not_a_checkpoint_is_a_finding_in_export_and_anchor() -> None:
     for add in (SignatureCheck.add, SignatureCheck.add_anchored):
         report = VerificationReport()
         add(SignatureCheck(ORG, [KEY.public], report), b"x")
         assert found(report) == [(FindingKind.UNREADABLE, None)]
 
 
-def test_checkpoints_of_anchors_are_trusted_and_counted_apart() -> None:
+def test_checkpoints_of_anchors_are_trusted_and_counted_separately() -> None:
     trusted, report = check([checkpoint(2), checkpoint(4)], (checkpoint(3), checkpoint(5), checkpoint(3)))
     assert report.is_good
     assert (trusted, report.checkpoints, report.anchored) == ([2, 3, 4, 5], 2, 3)
 
 
-def test_two_checkpoints_of_one_entry_are_two_histories() -> None:
+def test_contradicting_checkpoints_of_one_entry_are_a_rewritten_history() -> None:
     trusted, report = check([checkpoint(2)], (checkpoint(2, content=b"x" * 32),))
     assert (trusted, found(report)) == ([2], [(FindingKind.REWRITTEN, 2)])
     assert (report.checkpoints, report.anchored) == (1, 0)
@@ -91,13 +91,13 @@ def test_checkpoint_with_wrong_signature_is_forged() -> None:
     assert (trusted, found(report)) == ([1, 3], [(FindingKind.FORGED, 2)])
 
 
-def test_no_trusted_checkpoint_proves_nothing() -> None:
+def test_ledger_without_a_trusted_checkpoint_is_unproven() -> None:
     assert found(check([])[1]) == [(FindingKind.UNPROVEN, None)]
     trusted, report = check([checkpoint(1, by=NEXT)])
     assert (trusted, found(report)) == ([], [(FindingKind.FORGED, 1), (FindingKind.UNPROVEN, None)])
 
 
-def test_replaced_key_signs_nothing_after_its_last_checkpoint() -> None:
+def test_checkpoint_signed_by_a_replaced_key_is_forged() -> None:
     code_exchange = checkpoint(2, introduces=NEXT.public)
     trusted, report = check([checkpoint(1), code_exchange, checkpoint(3, by=NEXT)])
     assert (trusted, found(report)) == ([1, 2, 3], [])
@@ -120,7 +120,7 @@ def test_replaced_key_signs_nothing_after_its_last_checkpoint() -> None:
         (["old 3 introduces", "new 3"], [3], [(FindingKind.DOUBLED, 3), (FindingKind.FORGED, 3)], 0),
     ],
 )
-def test_checkpoints_of_older_key_need_its_hand_over(
+def test_checkpoints_of_an_older_key_need_one_that_introduces_the_newer_key(
     given: list[str], trusted: list[int], expected: list[tuple[FindingKind, int | None]], notes: int
 ) -> None:
     made = []

@@ -54,7 +54,7 @@ def found(report: VerificationReport) -> list[tuple[FindingKind, UUID | None]]:
     return [(finding.what, finding.session) for finding in report.findings]
 
 
-def test_report_names_scope_and_counts() -> None:
+def test_report_has_its_scope_and_counts() -> None:
     report = run(a_record(), scope(since=BEGIN, until=BEGIN + timedelta(days=1)))
     assert report.is_good, report.findings
     assert (report.organisation, report.since, report.until) == (ORG, BEGIN, BEGIN + timedelta(days=1))
@@ -73,7 +73,7 @@ def test_report_names_scope_and_counts() -> None:
         (50, None, ()),
     ],
 )
-def test_only_sessions_that_began_in_time_are_expected(
+def test_only_sessions_that_began_in_the_time_range_are_expected(
     since: int | None, until: int | None, inside: tuple[int, ...]
 ) -> None:
     """Session n begins ten times n seconds after the begin."""
@@ -102,7 +102,9 @@ def test_only_sessions_that_began_in_time_are_expected(
         ((1, 2, 4), [(FindingKind.MISSING, THIRD)]),
     ],
 )
-def test_each_session_comes_once_and_in_order(order: tuple[int, ...], expected: list[tuple[FindingKind, UUID]]) -> None:
+def test_missing_repeated_or_reordered_session_is_a_finding(
+    order: tuple[int, ...], expected: list[tuple[FindingKind, UUID]]
+) -> None:
     made = a_record()
     sessions = sessions_of(made)
     report = run(made, sessions=[sessions[number - 1] for number in order])
@@ -119,7 +121,7 @@ def test_each_session_comes_once_and_in_order(order: tuple[int, ...], expected: 
         (False, 9, False),
     ],
 )
-def test_session_that_ledger_does_not_know_is_pending_only_in_live_store(
+def test_session_without_a_ledger_entry_is_pending_only_in_a_live_store(
     entry: int | None, *, is_live: bool, is_pending: bool
 ) -> None:
     made, other = a_record(), Made()
@@ -141,7 +143,7 @@ def test_session_that_ledger_does_not_know_is_pending_only_in_live_store(
         (False, False, (4, 0, 1)),
     ],
 )
-def test_session_is_proven_open_or_pending(
+def test_session_is_counted_as_proven_open_or_pending(
     expected: tuple[int, int, int], *, is_closed: bool, has_checkpoint: bool
 ) -> None:
     made = a_record()
@@ -153,7 +155,7 @@ def test_session_is_proven_open_or_pending(
     assert (report.sessions_proven, report.sessions_open, report.sessions_pending) == expected
 
 
-def test_session_that_was_closed_without_all_segments_is_counted() -> None:
+def test_session_closed_without_all_segments_is_counted_as_incomplete() -> None:
     report = run(incomplete())
     assert (report.sessions_proven, report.sessions_incomplete) == (1, 1), report.findings
 
@@ -187,7 +189,7 @@ def without(made: Made, session: UUID, *, rows: bool = True, facts: bool = True)
 
 
 @pytest.mark.parametrize(("has_checkpoint", "notes"), [(True, 0), (False, 1)])
-def test_purged_session_is_counted(notes: int, *, has_checkpoint: bool) -> None:
+def test_purged_session_is_counted_and_not_a_finding(notes: int, *, has_checkpoint: bool) -> None:
     made = a_record()
     purge(made, FIRST, "session", has_checkpoint=has_checkpoint)
     report = run(without(made, FIRST))
@@ -204,7 +206,7 @@ def test_purged_session_is_counted(notes: int, *, has_checkpoint: bool) -> None:
         ("recording", False, 0, 0),
     ],
 )
-def test_unfinished_purge_is_note_and_no_finding(what: str, undone: int, notes: int, *, rows: bool) -> None:
+def test_unfinished_purge_is_a_note_and_not_a_finding(what: str, undone: int, notes: int, *, rows: bool) -> None:
     made = a_record()
     purge(made, FIRST, what)
     report = run(without(made, FIRST, rows=not rows, facts=False))
@@ -233,7 +235,7 @@ def _write_large_number(one: VerifiedSession) -> VerifiedSession:
     ("change", "entry"),
     [(_edit_opening, 1), (_edit_closing, 2), (_remove_closing, 2), (_write_large_number, None)],
 )
-def test_changed_facts_of_session_are_finding(
+def test_changed_facts_of_a_session_are_a_finding(
     change: Callable[[VerifiedSession], VerifiedSession], entry: int | None
 ) -> None:
     made = a_record()
@@ -253,7 +255,7 @@ def test_live_store_may_close_session_before_ledger_does() -> None:
     assert report.sessions_open == 1
 
 
-def test_records_are_read_as_of_newest_entry_or_given_time() -> None:
+def test_missing_record_is_excused_by_age_at_the_given_time() -> None:
     made = records(a_record())
     made.records[3] = replace(made.records[3], facts=None)
     assert [one.what for one in run(made).findings] == [FindingKind.MISSING]
@@ -263,7 +265,7 @@ def test_records_are_read_as_of_newest_entry_or_given_time() -> None:
 
 
 @pytest.mark.parametrize(("since", "until", "count"), [(None, None, 4), (0, 0, 4), (1, None, 0), (None, -1, 0)])
-def test_records_of_time_are_expected(since: int | None, until: int | None, count: int) -> None:
+def test_only_records_of_the_time_range_are_expected(since: int | None, until: int | None, count: int) -> None:
     made = records(a_record())
     bounds = bounds_of(since, until)
     made.records = made.records if count else []

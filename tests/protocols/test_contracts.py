@@ -1,6 +1,6 @@
-"""Every protocol keeps every contract: the table of protocols × contracts, in one file.
+"""Every protocol fulfils every contract: the table of protocols and contracts.
 
-`terminal` is what commands and the channels of SSH share; files that go through such channels are a wire of their own.
+Commands and SSH channels share `terminal`; file transfers through such channels have their own wire.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SCRIPT = "select 'grüße'; select 2"
 
 @dataclass(frozen=True)
 class Talk:
-    """What `check_wire` takes."""
+    """The arguments of `check_wire`."""
 
     wire: Callable[[], Wire]
     conversation: Conversation
@@ -58,7 +58,7 @@ class Talk:
 
 @dataclass(frozen=True)
 class Masked:
-    """What `check_masking` takes."""
+    """The arguments of `check_masking`."""
 
     wire: Callable[[], Wire]
     conversation: Conversation
@@ -67,7 +67,7 @@ class Masked:
 
 @dataclass(frozen=True)
 class Answered:
-    """What `check_query` takes."""
+    """The arguments of `check_query`."""
 
     query: Callable[[], Query]
     answer: bytes
@@ -77,7 +77,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Run:
-    """What `check_script` takes."""
+    """The arguments of `check_script`."""
 
     script: Callable[[str], Script]
     wire: Callable[[], Wire]
@@ -87,7 +87,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Shown:
-    """What `check_lens` takes."""
+    """The arguments of `check_lens`."""
 
     lens: Callable[[], Lens]
     shown: bytes
@@ -95,7 +95,7 @@ class Shown:
 
 
 def printed(data: bytes) -> bytes:
-    """What a command printed and how it ended, however it was cut into frames."""
+    """Return the output and exit status of a command, whatever its frames."""
     frames = tm.TerminalFrameReader().feed(data)
     kinds = (tm.STDOUT, tm.STDERR, tm.EXIT)
     return b"\n\n".join([b"".join([payload for kind, payload in frames if kind == one]) for one in kinds])
@@ -212,7 +212,7 @@ WIRES: Mapping[str, Talk] = {
 
 
 @pytest.mark.parametrize("talk", WIRES.values(), ids=WIRES.keys())
-def test_wires(talk: Talk) -> None:
+def test_wire_of_each_protocol_fulfils_the_wire_contract(talk: Talk) -> None:
     check_wire(talk.wire, talk.conversation, garbage=talk.garbage, carries=talk.carries)
 
 
@@ -297,7 +297,7 @@ MASKED: Mapping[str, Masked] = {
 
 
 @pytest.mark.parametrize("masked", MASKED.values(), ids=MASKED.keys())
-def test_masking(masked: Masked) -> None:
+def test_wire_of_each_protocol_fulfils_the_masking_contract(masked: Masked) -> None:
     check_masking(masked.wire, masked.conversation, secret=SECRET, read=masked.read)
 
 
@@ -330,15 +330,15 @@ QUERIES: Mapping[str, Answered] = {
 
 
 @pytest.mark.parametrize("one", QUERIES.values(), ids=QUERIES.keys())
-def test_queries(one: Answered) -> None:
+def test_query_of_each_protocol_fulfils_the_query_contract(one: Answered) -> None:
     check_query(one.query, one.answer, CELLS, error=one.error, garbage=one.garbage)
 
 
 @pytest.mark.parametrize("one", QUERIES.values(), ids=QUERIES.keys())
 @given(data=st.data())
 @settings(max_examples=200)
-def test_whatever_a_target_answers_is_rows_an_error_or_a_violation(one: Answered, data: st.DataObject) -> None:
-    """It is read by its own lengths, which may say anything."""
+def test_damaged_query_answer_is_rows_an_error_or_a_violation(one: Answered, data: st.DataObject) -> None:
+    """The answer is read by its own lengths, which can be damaged."""
     said = bytearray(one.answer)
     for _ in range(data.draw(st.integers(1, 3))):
         said[data.draw(st.integers(0, len(said) - 1))] = data.draw(st.integers(0, 255))
@@ -352,11 +352,12 @@ CATALOGUE_ROWS: Mapping[TargetTaskKind, Row] = {
     TargetTaskKind.DATABASES: ("shop",),
     TargetTaskKind.TABLES: ("public", "größen"),
     TargetTaskKind.COLUMNS: ("größe", "varchar(80)", "YES"),
+    TargetTaskKind.SCHEMA: ("2", "public", "größen", "VIEW", None, None, "0"),
 }
 
 
 @pytest.mark.parametrize("catalogue", CATALOGUES.values(), ids=CATALOGUES.keys())
-def test_catalogues(catalogue: Catalogue) -> None:
+def test_catalogue_of_each_protocol_fulfils_the_catalogue_contract(catalogue: Catalogue) -> None:
     check_catalogue(catalogue, CATALOGUE_ROWS)
 
 
@@ -383,7 +384,7 @@ SCRIPTS: Mapping[str, Run] = {
 
 
 @pytest.mark.parametrize("run", SCRIPTS.values(), ids=SCRIPTS.keys())
-def test_scripts(run: Run) -> None:
+def test_script_of_each_protocol_fulfils_the_script_contract(run: Run) -> None:
     check_script(run.script, run.wire, SCRIPT, answer=run.answer, failing=run.failing)
 
 
@@ -413,12 +414,12 @@ LENSES: Mapping[str, Shown] = {
 
 
 @pytest.mark.parametrize("one", LENSES.values(), ids=LENSES.keys())
-def test_lenses(one: Shown) -> None:
+def test_renderer_of_each_protocol_fulfils_the_rendering_contract(one: Shown) -> None:
     check_lens(one.lens, one.shown, one.text)
 
 
-def test_the_table_is_whole() -> None:
-    """What the gateway speaks is held to the contracts: who adds a protocol adds its lines above."""
+def test_every_registered_protocol_is_in_the_contract_tables() -> None:
+    """A new protocol of the gateway needs entries in the tables above."""
     assert {type(spec.script("")) for spec in PROTOCOLS.values()} == {run.script for run in SCRIPTS.values()}
     catalogues = {name: found for name, spec in PROTOCOLS.items() if (found := spec.catalogue()) is not None}
     assert catalogues == CATALOGUES

@@ -1,4 +1,4 @@
-"""Every protocol's gate, and every login of the gateway's own, keep the contracts of logins."""
+"""Client logins and target logins of every protocol fulfil the contracts of logins."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ VERIFIER = make_verifier(Secret(PASSWORD))
 
 
 class Doors:
-    """Stands for `SessionSetup`: whoever has proved who they are is welcomed."""
+    """A stand-in for `SessionSetup` that welcomes every authenticated client."""
 
     def __init__(self) -> None:
         links = SimpleNamespace(changes=0, cancel=lambda key: True)
@@ -185,13 +185,14 @@ LOGINS: Mapping[str, Login] = {
 
 
 @pytest.mark.parametrize("login", LOGINS.values(), ids=LOGINS.keys())
-async def test_gates(login: Login) -> None:
+@pytest.mark.ci
+async def test_client_login_of_each_protocol_fulfils_the_login_contract(login: Login) -> None:
     names: dict[str, Any] = {"user": USER, "stranger": STRANGER, "password": PASSWORD}
     await check_gate(login.gate, login.log_in, **names, garbage=login.clients, bare=login.bare)
 
 
 @pytest.mark.parametrize("name", ["postgres", "mysql"])
-async def test_logins_at_targets(name: str) -> None:
-    """That of SSH is asyncssh's own."""
+async def test_target_login_of_each_protocol_fulfils_the_login_contract(name: str) -> None:
+    """SSH is not listed: asyncssh implements its target login."""
     login = LOGINS[name]
     await check_log_in(login.gate, login.log_in, user=USER, password=PASSWORD, garbage=login.targets)

@@ -1,4 +1,4 @@
-"""What the tests of the recording room share: a header, and spools in a home of their own."""
+"""Fixtures of the recording tests: a header, and spools in a temporary data folder."""
 
 from __future__ import annotations
 

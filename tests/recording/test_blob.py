@@ -1,4 +1,4 @@
-"""Reading an encrypted segment as a file: everything from anywhere, in pieces, and nothing that was not stored."""
+"""Encrypted segments are read like files: any range, in pieces, and never anything that was not stored."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_attack_changed_blob_is_never_read_as_intact(change: Change, said: str) 
 
 
 def test_attack_blob_cut_at_a_chunk_with_a_matching_row_is_detected() -> None:
-    """Who can write the store as well, and has no key."""
+    """The attacker can also write the store, but has no key."""
     blobs, row = stored(content_of(BIG))
     for size in (offset(40), offset(16), offset(1)):
         blobs.kept[row.place] = blobs.kept[row.place][:size]
@@ -208,7 +208,7 @@ def test_missing_blob_and_unavailable_store_raise_different_errors(tmp_path: Pat
 
 
 def test_two_blobs_of_one_file_share_no_bytes(tmp_path: Path) -> None:
-    """As when an archiver was killed, and another one puts the same segment."""
+    """Two archivers can encrypt the same segment, if the first one was killed."""
     file = tmp_path / "one.rec.zst"
     file.write_bytes(content_of(3 * CHUNK))
     row = row_of(3 * CHUNK)

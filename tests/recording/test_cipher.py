@@ -1,4 +1,4 @@
-"""The format of encrypted segments: what it is made of, and that nothing that was changed opens."""
+"""The format of encrypted segments, and the detection of every change to one."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def test_blob_matches_the_documented_construction(size: int) -> None:
     assert opened(made, key) == content
 
 
-def test_the_format_does_not_change() -> None:
-    """What is stored today is read by every later version."""
+def test_format_of_encrypted_segments_does_not_change() -> None:
+    """Later versions must read what is stored today."""
     digest = hashlib.sha256(blob_of(content_of(CHUNK + 100))).hexdigest()
     assert digest == "42a90ee9bf716ccda424816c9fab86ef2b2b92ee2ab1419fdeade5b6b958c8a2"
 
@@ -176,7 +176,7 @@ def test_attack_missing_or_repeated_chunk_is_detected() -> None:
 
 
 def test_attack_chunk_of_another_blob_with_the_same_data_key_is_detected() -> None:
-    """Its own preamble is associated with each chunk, and its salt is in the key."""
+    """The preamble of a blob is associated data of each chunk, and its salt is in the key."""
     content = content_of(2 * CHUNK)
     one, other = blob_of(content), b"".join(encrypt_blob(KEY, Preamble(DATA_KEY, b"t" * 32), [content]))
     with pytest.raises(Malformed):

@@ -43,7 +43,7 @@ def test_close_syncs_remaining_spools_and_ends_the_thread(make_spool: MakeSpool)
     assert not any(thread.name == "group-commit" for thread in threading.enumerate())
 
 
-def test_unregistered_spool_is_not_synced(make_spool: MakeSpool) -> None:
+def test_unregistered_spool_is_not_synced_on_close(make_spool: MakeSpool) -> None:
     commit = GroupCommit(3600)
     spool = make_spool()
     commit.register(spool)
@@ -92,7 +92,7 @@ def finished(commit: GroupCommit, spool: Spool, sealed: Path, *, soon: bool = Fa
     return told
 
 
-def test_ended_recordings_are_sealed_together_in_the_next_round(
+def test_recordings_that_ended_together_are_sealed_in_fewer_rounds_than_recordings(
     make_spool: MakeSpool, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rounds: list[int] = []

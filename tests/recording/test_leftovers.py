@@ -1,4 +1,4 @@
-"""What ended sessions could not finish, and a worker that lives on."""
+"""Unfinished spools of ended sessions are completed by the same running worker."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_spool_being_written_is_not_touched(
     assert spool.path.exists()
 
 
-def test_a_segment_that_could_not_be_sealed_is_sealed_later(
+def test_segment_that_could_not_be_sealed_is_sealed_later(
     make_spool: MakeSpool,
     leftovers: UnfinishedSpools,
     commits: GroupCommit,
@@ -95,8 +95,8 @@ def test_unreadable_spool_does_not_block_others(
     assert broken.path.with_name(broken.path.name + ".broken").exists()
 
 
-def test_file_that_is_busy_at_the_second_look_is_left_alone(make_spool: MakeSpool, home: Path) -> None:
-    """Its writer makes a file first, and registers it then."""
+def test_spool_that_is_busy_at_the_second_check_is_left_alone(make_spool: MakeSpool, home: Path) -> None:
+    """A writer creates its file first and registers it afterwards."""
     spool = make_spool()
     looks: list[set[Path]] = [set(), {spool.path}]
     leftovers = UnfinishedSpools(spool_folder(home, "w1"), lambda: looks.pop(0), interval=0.01)
@@ -104,7 +104,7 @@ def test_file_that_is_busy_at_the_second_look_is_left_alone(make_spool: MakeSpoo
     assert (looks, spool.path.exists()) == ([], True)
 
 
-def test_look_that_fails_does_not_end_the_thread(
+def test_failed_check_of_unfinished_spools_does_not_end_the_thread(
     make_spool: MakeSpool, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     make_spool().close()

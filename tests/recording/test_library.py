@@ -147,7 +147,7 @@ def test_unreadable_recording_is_a_gap_in_every_view(
     assert [one.error for one in library.exchanges(header.session)]
 
 
-def test_a_bind_value_never_looks_like_a_statement() -> None:
+def test_bind_value_never_looks_like_a_statement() -> None:
     text = describe(Operation(1, "select $1", values=(b"x\ndrop table t;\r\n--\\",), truncated=True))
     lines = text.split(b"\n")
     assert lines == [
@@ -175,7 +175,7 @@ def results_of(home: Path, header: Header) -> list[Result]:
     return list(RecordingLibrary(home, {}, {"postgres": Letters}).results(header.session))
 
 
-def test_results_are_values_notes_and_after_the_cut_how_it_ended(
+def test_results_are_values_and_notes_and_after_a_cut_the_outcome(
     make_segments: MakeSegments, home: Path, header: Header
 ) -> None:
     events: list[tuple[int, Event]] = [
@@ -204,7 +204,9 @@ def test_unreadable_results_end_with_a_problem(make_segments: MakeSegments, home
     assert (cut.severity, "no letter" in cut.text) == (CUT, True)
 
 
-def test_a_protocol_without_values_has_no_results(make_segments: MakeSegments, home: Path, header: Header) -> None:
+def test_protocol_without_a_value_reader_has_no_results(
+    make_segments: MakeSegments, home: Path, header: Header
+) -> None:
     record(make_segments, [(0, ClientOutput(b"a"))])
     with pytest.raises(NotFound, match="do not have results"):
         next(RecordingLibrary(home, {}).results(header.session))
@@ -220,7 +222,7 @@ def texts_of(library: RecordingLibrary, header: Header, without: frozenset[int] 
     return {segment: [text for _, text in pieces] for segment, pieces in library.texts(header.session, without)}
 
 
-def test_texts_come_by_segments(
+def test_statement_texts_are_returned_by_segment(
     make_segments: MakeSegments, home: Path, header: Header, library: RecordingLibrary
 ) -> None:
     count = len(sealed_segments(make_segments, home))
@@ -229,7 +231,9 @@ def test_texts_come_by_segments(
     assert [text for texts in found.values() for text in texts] == TEXTS
 
 
-def test_texts_of_the_only_segment(make_segments: MakeSegments, header: Header, library: RecordingLibrary) -> None:
+def test_statement_texts_of_an_unfinished_segment_are_not_returned(
+    make_segments: MakeSegments, header: Header, library: RecordingLibrary
+) -> None:
     segments = make_segments()
     Recorder(segments, 1000).record(Operation(1, "select 1"), 5)
     assert texts_of(library, header) == {}  # it may grow
@@ -240,7 +244,7 @@ def test_texts_of_the_only_segment(make_segments: MakeSegments, header: Header, 
 
 @pytest.mark.parametrize("damage", ["missing", "left out", "no header"])
 @pytest.mark.parametrize("segment", [1, 2, -1])
-def test_texts_skip_unreadable_and_known_segments(
+def test_statement_texts_skip_unreadable_and_known_segments(
     make_segments: MakeSegments, home: Path, header: Header, library: RecordingLibrary, damage: str, segment: int
 ) -> None:
     paths = sealed_segments(make_segments, home)
@@ -257,6 +261,6 @@ def test_texts_skip_unreadable_and_known_segments(
     assert texts_of(library, header, without) == whole
 
 
-def test_texts_need_a_recording(library: RecordingLibrary) -> None:
+def test_statement_texts_of_a_missing_recording_are_not_found(library: RecordingLibrary) -> None:
     with pytest.raises(NotFound, match="no recording of session"):
         list(library.texts(uuid4()))

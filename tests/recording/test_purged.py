@@ -1,4 +1,4 @@
-"""What is deleted of purged sessions on a worker's own disk."""
+"""Deletion of the local files of purged sessions on a worker."""
 
 from __future__ import annotations
 

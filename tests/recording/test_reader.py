@@ -65,7 +65,7 @@ def test_zeros_at_the_end_are_damage_not_events(tmp_path: Path, header: Header) 
     assert damage
 
 
-def test_a_live_spool_can_be_read_on_as_it_grows(tmp_path: Path, header: Header) -> None:
+def test_reader_continues_with_records_appended_to_a_live_spool(tmp_path: Path, header: Header) -> None:
     path = tmp_path / "x.rec"
     path.write_bytes(encode_header(header) + encode(EVENTS[0], 0))
     with SegmentReader(path) as reader:
@@ -117,7 +117,7 @@ def test_sealed_segment_cut_between_blocks_reports_damage(tmp_path: Path, header
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", bytes(5000), b"\x28\xb5\x2f\xfd", b"\x28\xb5\x2f\xfd" + bytes(100)])
-def test_other_files_are_malformed(tmp_path: Path, content: bytes) -> None:
+def test_file_that_is_not_a_segment_is_malformed(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.rec"
     path.write_bytes(content)
     with pytest.raises(Malformed):

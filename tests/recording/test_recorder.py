@@ -5,9 +5,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
+from postern.domain.sessions.results import Mask
 from postern.errors import RecordingFailed
-from postern.interception.events import ClientOutput, Completed, Event, Note, Operation, Refusal
+from postern.interception.events import ClientOutput, Completed, Event, Mark, Masked, Note, Operation, Refusal
 from postern.recording.reader import SegmentReader
+from postern.recording.record_format import encode
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED, Recorder
 
 from .conftest import MakeSegments
@@ -75,6 +77,22 @@ def test_output_up_to_the_limit_is_recorded(make_segments: MakeSegments, chunks:
     finally:
         segments.spool.close()
         segments.spool.path.unlink()
+
+
+MARKS = Masked(1, 0, 6, 2, [Mark(Mask("people", "hash"), (0, 3), whole=True)])
+
+
+def test_marks_count_as_output_and_output_whose_marks_do_not_fit_is_cut(make_segments: MakeSegments) -> None:
+    size = len(encode(MARKS, 1))
+    recorder = Recorder(make_segments(), 2 * size + 5)
+    for _ in range(3):
+        recorder.record_all([MARKS, ClientOutput(b"123456")], 1)
+    assert recorded(recorder) == [
+        MARKS,
+        ClientOutput(b"123456"),
+        Note(OUTPUT_LIMIT_REACHED, {"limit": str(2 * size + 5)}),
+    ]
+    assert recorder.truncated
 
 
 def test_event_that_cannot_be_encoded_fails_the_session(make_segments: MakeSegments) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.tables import cross
 
+from postern.domain.sessions.results import Mask
 from postern.errors import Malformed
 from postern.interception.events import (
     RECORDED,
@@ -16,6 +17,8 @@ from postern.interception.events import (
     Completed,
     End,
     Event,
+    Mark,
+    Masked,
     Note,
     Operation,
     Phase,
@@ -44,6 +47,16 @@ U32 = st.integers(0, 2**32 - 1)
 U64 = st.integers(0, 2**64 - 1)
 # Surrogates are part of it: they stand for bytes that the client's encoding does not explain.
 TEXT = st.text(st.characters(codec=None, exclude_categories=()))
+U16 = st.integers(0, 2**16 - 1)
+NAME = st.text(st.characters(codec=None, exclude_categories=()), max_size=128)
+MARKS = st.builds(
+    Mark,
+    mask=st.builds(Mask, rule=NAME, strategy=NAME, info_types=st.lists(NAME, max_size=3).map(tuple)),
+    columns=st.lists(U16, max_size=5).map(tuple),
+    rows=st.binary(),
+    count=U64,
+    whole=st.booleans(),
+)
 EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.builds(
         Operation,
@@ -54,6 +67,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
         truncated=st.booleans(),
     ),
     st.builds(ClientOutput, st.binary()),
+    st.builds(Masked, exchange=U64, at=U32, size=U32, rows=U32, marks=st.lists(MARKS, max_size=4)),
     st.builds(
         Completed,
         exchange=U64,
@@ -87,6 +101,7 @@ def test_every_event_round_trips(event: Event, micros: int) -> None:
 def test_every_recorded_event_has_an_encoding() -> None:
     examples = [
         Operation(1, "x"),
+        Masked(1, 0, 0, 0, []),
         ClientOutput(b""),
         Completed(1),
         Refusal(1, "rule", "message"),
@@ -124,7 +139,7 @@ def test_event_that_the_format_cannot_hold_is_malformed(event: Event, micros: in
         encode(event, micros)
 
 
-def test_a_payload_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_payload_over_the_limit_is_malformed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_format, "MAX_PAYLOAD", 1000)
     with pytest.raises(Malformed, match="larger than 1000 bytes"):
         encode(ClientOutput(bytes(1001)), 0)
@@ -139,7 +154,7 @@ def test_header_round_trips(header: Header) -> None:
     assert read_header(encode_header(header)) == header
 
 
-def test_a_header_with_any_byte_changed_is_refused(header: Header) -> None:
+def test_header_with_any_changed_byte_is_malformed(header: Header) -> None:
     data = encode_header(header)
     for at in range(len(data)):
         broken = bytearray(data)
@@ -148,7 +163,7 @@ def test_a_header_with_any_byte_changed_is_refused(header: Header) -> None:
             read_header(bytes(broken))
 
 
-def test_later_format_is_named_in_the_error(header: Header) -> None:
+def test_error_names_an_unknown_later_format(header: Header) -> None:
     data = bytearray(encode_header(header))
     data[8] = 9
     with pytest.raises(Malformed, match="format 9"):
@@ -180,7 +195,7 @@ MISSING = object()
         *cross(("started_at",), ("yesterday", 7, None, "2026-03-07T10:30:00")),
     ],
 )
-def test_header_with_a_malformed_field_is_refused(header: Header, field: str, value: Any) -> None:
+def test_header_with_a_malformed_field_is_malformed(header: Header, field: str, value: Any) -> None:
     with pytest.raises(Malformed, match="the header of this recording is not valid"):
         read_header(header_with(header, {field: value}))
 
@@ -189,7 +204,7 @@ NESTED = b"[" * 100_000 + b"]" * 100_000
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"7", b"[]", b"null", b'"text"', b"{}", b"\xff", NESTED], ids=short)
-def test_header_with_other_content_is_refused(body: bytes) -> None:
+def test_header_with_unexpected_content_is_malformed(body: bytes) -> None:
     with pytest.raises(Malformed, match="is not valid"):
         read_header(header_of(body))
 
@@ -238,12 +253,12 @@ def test_operation_of_an_unknown_phase_is_malformed(phase: int) -> None:
     ],
     ids=short,
 )
-def test_note_or_end_with_other_content_is_malformed(kind: int, payload: bytes) -> None:
+def test_note_or_end_with_unexpected_content_is_malformed(kind: int, payload: bytes) -> None:
     with pytest.raises(Malformed, match=f"a record of kind {kind} is not valid"):
         decode(kind, payload)
 
 
-@pytest.mark.parametrize("kind", [0, 8, 255])
+@pytest.mark.parametrize("kind", [0, 9, 255])
 def test_unknown_kind_of_record_is_malformed(kind: int) -> None:
     with pytest.raises(Malformed, match=f"unknown kind of record {kind}"):
         decode(kind, b"")

@@ -26,7 +26,7 @@ def fill(make_spool: MakeSpool, **which: object) -> Path:
     return spool.path
 
 
-def test_recordings_of_a_dead_worker_are_marked_sealed_and_reported(
+def test_recordings_of_a_dead_worker_are_given_an_end_sealed_and_reported(
     make_spool: MakeSpool, home: Path, header: Header
 ) -> None:
     path = fill(make_spool)
@@ -57,7 +57,7 @@ def test_partial_record_is_replaced_by_the_marker(make_spool: MakeSpool, home: P
 
 
 def test_empty_spool_counts_as_no_segment(make_spool: MakeSpool, home: Path, header: Header) -> None:
-    """Its worker died between making the file and writing the header."""
+    """Its worker died after it created the file and before it wrote the header."""
     path = fill(make_spool)
     next_one = path.with_name(path.name.replace(".000001.", ".000002."))
     alone, later = (path.with_name(f"{uuid4()}.{number:06}.rec") for number in (1, 2))
@@ -72,7 +72,7 @@ def test_empty_spool_counts_as_no_segment(make_spool: MakeSpool, home: Path, hea
     assert [left.name for left in spool_folder(home, "w1").iterdir()] == [f"{later.name}.broken"]
 
 
-def test_broken_files_do_not_block_recovery_of_others(make_spool: MakeSpool, home: Path) -> None:
+def test_broken_files_do_not_block_recovery_of_other_recordings(make_spool: MakeSpool, home: Path) -> None:
     folder = spool_folder(home, "w1")
     good = [uuid4() for _ in range(3)]
     for session in good:
@@ -89,7 +89,7 @@ def test_broken_files_do_not_block_recovery_of_others(make_spool: MakeSpool, hom
     assert (folder / "notes.rec").exists()
 
 
-def test_a_stop_after_the_marker_does_not_mark_twice(
+def test_interrupted_recovery_does_not_add_a_second_end_marker(
     make_spool: MakeSpool, home: Path, header: Header, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = fill(make_spool)
@@ -115,7 +115,7 @@ def test_missing_folder_has_nothing_to_recover(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("micros", [1 << 60, (1 << 64) - 1])
-def test_record_of_an_impossible_time_does_not_hold_up_other_sessions(
+def test_record_with_an_impossible_time_does_not_block_other_sessions(
     make_spool: MakeSpool, home: Path, header: Header, micros: int
 ) -> None:
     damaged = make_spool(uuid4())

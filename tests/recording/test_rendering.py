@@ -1,4 +1,4 @@
-"""What can be read of output behind damage, and of output that was cut off."""
+"""Rendering of output after damage, and of output that was cut off."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def files(home: Path, header: Header) -> list[Path]:
 
 
 def test_rendering_resumes_at_the_next_request_after_damage(files: list[Path], home: Path, header: Header) -> None:
-    """The rest of a row is not taken for messages, with lengths that some of its bytes tell."""
+    """The rest of a damaged row is not parsed as messages with lengths taken from its bytes."""
     whole = texts(home, header)
     assert whole == b"select 1note\nfirst\nSELECT 1\nselect 2" + LONG + b"\nSELECT 1\nselect 3note\nthird\nSELECT 1\n"
     data = bytearray(files[1].read_bytes())
@@ -73,13 +73,13 @@ def test_rendering_resumes_at_the_next_request_after_damage(files: list[Path], h
     assert seen.endswith(b"select 3note\nthird\nSELECT 1\n")
 
 
-def test_cut_row_is_rendered_as_far_as_it_came(home: Path, header: Header) -> None:
+def test_incomplete_row_is_rendered_as_far_as_it_was_received(home: Path, header: Header) -> None:
     write(home, header, 1, [(1, Operation(1, "select 1")), (2, ClientOutput(CUT[:2000])), ended(3, "target_closed")])
     assert texts(home, header) == b"select 1" + LONG[: 2000 - 11] + b"\n"
 
 
 @pytest.mark.parametrize("size", range(1, 28))
-def test_row_can_be_cut_between_any_two_bytes(home: Path, header: Header, size: int) -> None:
+def test_row_cut_at_any_byte_is_rendered_up_to_the_cut(home: Path, header: Header, size: int) -> None:
     values = (b"first", b"second")
     row = pg.message(b"D", b"\0\2" + b"".join(len(value).to_bytes(4, "big") + value for value in values))
     write(home, header, 1, [(1, ClientOutput(row[:size])), ended(2, "target_closed")])

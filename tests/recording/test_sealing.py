@@ -103,7 +103,7 @@ def test_interrupted_seal_loses_nothing_and_resumes(
     finish(spool, sealed)
 
 
-@pytest.mark.parametrize("length", [0, 1, 100_000], ids=["empty", "one byte", "longer than the whole"])
+@pytest.mark.parametrize("length", [0, 1, 100_000], ids=["empty", "one byte", "longer than the sealed file"])
 def test_partial_sealed_file_is_overwritten(places: tuple[Path, Path], length: int) -> None:
     spool, sealed = places
     make_folder(sealed.parent)

@@ -1,4 +1,4 @@
-"""Beginning to read in the middle of a recording."""
+"""Reading that begins in the middle of a recording."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_seek_starts_shortly_before_the_requested_time(library: RecordingLibrary
 
 
 def test_rendering_never_starts_within_an_answer(make_segments: MakeSegments, home: Path, header: Header) -> None:
-    """One answer over many segments: there is no later place to begin at."""
+    """One answer spans many segments, so rendering starts before it."""
     segments = make_segments(most=500)
     recorder = Recorder(segments, 1 << 20)
     recorder.record(Operation(1, "copy"), 0)
@@ -79,7 +79,7 @@ def test_rendering_never_starts_within_an_answer(make_segments: MakeSegments, ho
     assert found[0] == Moment(90_002, "o", b"half of a line\n")
 
 
-def test_frames_are_rendered_from_anywhere(make_segments: MakeSegments, home: Path, header: Header) -> None:
+def test_frames_are_rendered_from_any_position(make_segments: MakeSegments, home: Path, header: Header) -> None:
     segments = make_segments(most=500)
     recorder = Recorder(segments, 1 << 20)
     recorder.record(Resized(80, 24), 0)

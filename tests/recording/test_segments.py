@@ -1,4 +1,4 @@
-"""A recording of several segments: begun in time, read as one, and damaged one by one."""
+"""A recording of several segments is written in time, read as one, and damaged one segment at a time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def texts(found: list[tuple[int, Event | Gap]]) -> list[str]:
     return [event.text for _, event in found if isinstance(event, Operation)]
 
 
-def test_a_large_segment_is_followed_by_the_next_and_all_read_as_one(
+def test_new_segment_starts_at_the_size_limit_and_all_segments_are_read_as_one(
     make_segments: MakeSegments, home: Path, header: Header
 ) -> None:
     segments = filled(make_segments)
@@ -78,7 +78,7 @@ def test_a_large_segment_is_followed_by_the_next_and_all_read_as_one(
     assert segments.size > 1000 * (len(paths) - 1)
 
 
-def test_an_old_segment_is_followed_by_the_next(make_segments: MakeSegments, home: Path, header: Header) -> None:
+def test_new_segment_starts_at_the_age_limit(make_segments: MakeSegments, home: Path, header: Header) -> None:
     segments = filled(make_segments, most=1 << 20, longest=10_000)
     finish(segments)
     assert len(archives(home, header)) == 4
@@ -133,7 +133,7 @@ def test_recovery_reports_all_segments_of_a_session(make_segments: MakeSegments,
 
 
 def test_crash_between_two_segments_loses_nothing(make_segments: MakeSegments, home: Path, header: Header) -> None:
-    """The next segment is there before the last record of the one before it."""
+    """The next segment exists before the last record of the previous one is written."""
     segments = make_segments()
     Recorder(segments, 1000).record(Operation(1, "select 1"), 10)
     Spool.create(spool_path(home, "w1", header.session, 2), replace(header, segment=2)).close()
@@ -148,7 +148,7 @@ def test_crash_between_two_segments_loses_nothing(make_segments: MakeSegments, h
     ]
 
 
-def test_full_disk_at_a_segment_change_ends_the_session_and_keeps_its_recording(
+def test_full_disk_at_a_new_segment_fails_the_recorder_and_keeps_the_recording(
     make_segments: MakeSegments, home: Path, header: Header, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     segments = make_segments(most=100)

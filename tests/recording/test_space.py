@@ -1,4 +1,4 @@
-"""What happens before the disk is full."""
+"""Free disk space: new sessions are denied and running ones ended before the disk is full."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def look(space: Space) -> None:
     space.check()
 
 
-def test_low_space_stops_new_sessions_and_half_of_it_ends_running_ones(caplog: pytest.LogCaptureFixture) -> None:
+def test_low_disk_space_denies_new_sessions_and_half_of_it_ends_running_ones(caplog: pytest.LogCaptureFixture) -> None:
     disk = Disk(LEAST)
     space = Space(Path("/nowhere"), LEAST, free=disk)
     assert (space.refusal, space.end) == ("", "")
@@ -72,7 +72,7 @@ def test_free_space_is_checked_once_a_second() -> None:
     assert space.refusal == ""
 
 
-def test_free_space_of_a_missing_folder_is_that_of_its_parent(tmp_path: Path) -> None:
+def test_free_space_of_a_missing_folder_is_read_from_its_parent(tmp_path: Path) -> None:
     assert free_bytes(tmp_path / "not" / "yet") == free_bytes(tmp_path)
 
 

@@ -28,7 +28,7 @@ def events_of(path: Path) -> list[Event]:
     return found
 
 
-def test_files_and_folders_are_for_the_owner_only(make_spool: MakeSpool, home: Path) -> None:
+def test_spool_files_and_folders_are_accessible_to_the_owner_only(make_spool: MakeSpool, home: Path) -> None:
     before = os.umask(0)
     try:
         spool = make_spool()
@@ -39,7 +39,7 @@ def test_files_and_folders_are_for_the_owner_only(make_spool: MakeSpool, home: P
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_append_is_visible_to_readers_at_once(make_spool: MakeSpool) -> None:
+def test_appended_record_is_visible_to_readers_at_once(make_spool: MakeSpool) -> None:
     spool = make_spool()
     spool.append(encode(ClientOutput(b"hello"), 1))
     assert events_of(spool.path) == [ClientOutput(b"hello")]
@@ -70,7 +70,7 @@ def test_failed_spool_accepts_no_records(make_spool: MakeSpool) -> None:
     assert spool.failed
 
 
-def test_sync_makes_the_spool_clean(make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_synced_spool_is_not_dirty(make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     real = os.fdatasync
 
@@ -90,7 +90,7 @@ def test_sync_makes_the_spool_clean(make_spool: MakeSpool, monkeypatch: pytest.M
     assert spool.dirty
 
 
-def test_a_failed_sync_fails_the_spool(make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_sync_fails_the_spool(make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch) -> None:
     spool = make_spool()
 
     def fails(_: int) -> None:
@@ -110,9 +110,7 @@ def fail_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fdatasync", fails)
 
 
-def test_first_sync_makes_the_name_of_the_file_durable_once(
-    make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_first_sync_also_syncs_the_folder_once(make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch) -> None:
     spool = make_spool()
     synced: list[str] = []
     monkeypatch.setattr(os, "fdatasync", lambda _descriptor: synced.append("file"))
@@ -124,7 +122,9 @@ def test_first_sync_makes_the_name_of_the_file_durable_once(
     assert synced == ["file", str(spool.path.parent), "file"]
 
 
-def test_close_makes_the_rest_durable(make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_syncs_unsynced_records_of_an_unsealed_spool(
+    make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     synced: list[str] = []
     monkeypatch.setattr(os, "fdatasync", lambda _descriptor: synced.append("file"))
     spool, sealed = make_spool(), make_spool(uuid4())
@@ -148,7 +148,7 @@ def test_close_that_cannot_sync_fails_and_closes_the_file(
     spool.close()
 
 
-def test_close_of_a_spool_that_failed_before_does_not_fail_again(
+def test_close_of_a_spool_that_failed_earlier_does_not_fail_again(
     make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spool = make_spool()
@@ -183,8 +183,8 @@ def test_failed_spool_rejects_even_its_last_record(make_spool: MakeSpool) -> Non
         spool.append_last(encode(ClientOutput(b"last"), 1))
 
 
-def test_full_disk_fails_the_append_and_keeps_earlier_records(make_spool: MakeSpool) -> None:
-    """RLIMIT_FSIZE stands for the full disk: the kernel takes a part of the record, then refuses."""
+def test_append_on_a_full_disk_fails_and_keeps_earlier_records(make_spool: MakeSpool) -> None:
+    """RLIMIT_FSIZE simulates the full disk: the kernel writes a part of the record, then fails."""
     spool = make_spool()
     spool.append(encode(ClientOutput(b"kept"), 1))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -199,7 +199,7 @@ def test_full_disk_fails_the_append_and_keeps_earlier_records(make_spool: MakeSp
     assert events_of(spool.path) == [ClientOutput(b"kept")]
 
 
-def test_full_disk_at_the_header_leaves_no_file(
+def test_full_disk_while_the_header_is_written_leaves_no_file(
     tmp_path: Path, header: Header, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_: int, __: bytes) -> int:
@@ -231,7 +231,7 @@ while True:
 
 
 @pytest.mark.parametrize("reports", [1, 50, 700])
-def test_kill_9_loses_no_appended_record(tmp_path: Path, reports: int) -> None:
+def test_killed_process_loses_no_appended_record(tmp_path: Path, reports: int) -> None:
     path = tmp_path / "x.rec"
     source = Path(__file__).resolve().parents[2] / "src"
     child = subprocess.Popen(

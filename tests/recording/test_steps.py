@@ -1,4 +1,4 @@
-"""What rules look at in a recording: statements with their values, and answers in texts and rows."""
+"""What session rules read of a recording: statements with bind values, and answers as texts and rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def answered(found: Iterable[Step]) -> list[tuple[tuple[bytes, ...], int, bool]]
     return [(one.texts, one.rows, one.ends) for one in found if isinstance(one, Answered)]
 
 
-def test_a_statement_has_its_values_and_its_phase() -> None:
+def test_recorded_statement_has_its_bind_values_and_phase() -> None:
     found = read(
         Operation(1, "select $1", Phase.PREPARE),
         Operation(2, "select $1", values=(b"x", None)),
@@ -43,7 +43,7 @@ def test_a_statement_has_its_values_and_its_phase() -> None:
 
 
 @pytest.mark.parametrize("cut", range(1, 60, 7))
-def test_an_answer_is_read_however_it_was_cut(cut: int) -> None:
+def test_answer_is_read_however_its_bytes_were_split(cut: int) -> None:
     stream = TABLE + pg.data_row(b"one", b"1") + pg.data_row(b"two", None) + pg.command_complete("SELECT 2")
     found = read(
         Operation(1, "select"), ClientOutput(stream[:cut]), ClientOutput(stream[cut:]), Completed(1, "SELECT 2")
@@ -58,15 +58,15 @@ def test_binary_cells_are_read_by_their_type_or_by_themselves() -> None:
     assert answered(read(ClientOutput(pg.data_row(b"plain text"))))[0][0] == (b"plain text",)
 
 
-def test_copies_errors_and_notices_are_texts() -> None:
+def test_copy_data_and_errors_are_read_as_texts() -> None:
     error = pg.error("relation secret does not exist", "42P01")
     found = answered(read(ClientOutput(pg.copy_data(b"a\tb\n") + error)))
     assert found[0] == ((b"a\tb\n",), 1, False)
     assert b"relation secret does not exist" in found[1][0]
 
 
-def test_messages_of_the_gateway_are_not_answers() -> None:
-    """A rule about `drop` does not hit the error that quotes it; the record of it is behind what was shown."""
+def test_gateway_message_is_not_read_as_an_answer() -> None:
+    """A rule about `drop` must not match the error that quotes it; the record of it follows the output."""
     refused = 'blocked by guardrail "care" (rule "1"): "drop" matches it'
     said = pg.error(refused, "42501")
     found = read(
@@ -77,7 +77,7 @@ def test_messages_of_the_gateway_are_not_answers() -> None:
     assert answered(found) == [((), 0, True)]
 
 
-def test_gaps_and_limits_are_reported_and_reading_continues() -> None:
+def test_gaps_and_output_limits_are_reported_and_reading_continues() -> None:
     whole = TABLE + pg.data_row(b"x", b"1") + pg.command_complete("SELECT 1")
     found = read(
         Operation(1, "select"),
@@ -91,7 +91,7 @@ def test_gaps_and_limits_are_reported_and_reading_continues() -> None:
     )
     assert [one.reason for one in found if isinstance(one, LostPart)] == [
         "segment 2 cannot be read: it is missing",
-        "its output was recorded only in part",
+        "the output was only partly recorded",
     ]
     assert answered(found) == [((b"x", b"1"), 1, False), ((), 0, True)]
 

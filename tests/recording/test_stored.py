@@ -1,4 +1,4 @@
-"""The library over a blob store: what is stored is read as what lies here, and what is wrong with it is said."""
+"""The library reads stored segments like local ones, and reports what is wrong with them."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ async def test_session_is_read_from_spool_sealed_folder_and_blob_store(made: Mad
     assert b"row 4.2\n" in [content for _, _, content in found.events(made.id)]
 
 
-async def test_segment_that_moves_during_reading_is_found(made: Made, blobs: BrokenBlobs) -> None:
-    """Between two segments the archiver takes the rest: each is looked for where it lies then."""
+async def test_segment_archived_while_the_recording_is_read_is_still_read(made: Made, blobs: BrokenBlobs) -> None:
+    """The archiver moves the rest between two segments: the library looks for each where it is then."""
     made.seal_all(3)
     rows: list[Segment] = []
     reading = library(made, blobs, rows).records(made.id)
@@ -85,7 +85,7 @@ async def test_segment_that_moves_during_reading_is_found(made: Made, blobs: Bro
     assert events(found) == wanted(1, 2, 3)
 
 
-async def test_seek_does_not_open_earlier_segments(made: Made, blobs: BrokenBlobs) -> None:
+async def test_seek_does_not_read_earlier_blobs(made: Made, blobs: BrokenBlobs) -> None:
     made.seal_all(5)
     rows = await store(made, blobs)
     blobs.reads.clear()
@@ -134,7 +134,7 @@ async def test_blob_that_vanishes_while_it_is_read_is_a_gap(made: Made, blobs: B
 
 
 @pytest.mark.parametrize("cut", [20, 60, 200])
-async def test_a_blob_that_was_cut_is_a_gap(made: Made, blobs: BrokenBlobs, cut: int) -> None:
+async def test_truncated_blob_is_a_gap_and_reading_continues(made: Made, blobs: BrokenBlobs, cut: int) -> None:
     made.seal_all(3)
     rows = await store(made, blobs)
     path = recordings_folder(made.home) / rows[1].place
@@ -145,8 +145,8 @@ async def test_a_blob_that_was_cut_is_a_gap(made: Made, blobs: BrokenBlobs, cut:
     assert found[-7:] == wanted(3)
 
 
-async def test_attack_a_blob_replaced_by_another_whole_recording_is_noticed(made: Made, blobs: BrokenBlobs) -> None:
-    """Who can write to the blob store, and has the keys, writes a segment that is good in itself."""
+async def test_attack_blob_replaced_by_another_valid_segment_is_a_gap(made: Made, blobs: BrokenBlobs) -> None:
+    """The attacker can write the blob store and has the keys, so that the segment itself is valid."""
     made.seal_all(3)
     rows = await store(made, blobs)
     forged = made.seal(2, [(1_000_000, Operation(1, "select 'harmless'"))])
@@ -167,7 +167,7 @@ async def test_attack_a_blob_replaced_by_another_whole_recording_is_noticed(made
 
 
 async def test_unavailable_blob_store_is_an_error_and_not_a_gap(made: Made, blobs: BrokenBlobs) -> None:
-    """What cannot be read now must not look like what is lost."""
+    """Unavailable segments must not look like lost ones."""
     made.seal_all(2)
     rows = await store(made, blobs)
     blobs.trouble = "the blob store is down"
@@ -181,7 +181,7 @@ async def test_unavailable_blob_store_is_an_error_and_not_a_gap(made: Made, blob
         list(reading)
 
 
-async def test_slow_reader_requests_pieces(made: Made, blobs: BrokenBlobs) -> None:
+async def test_slow_reader_requests_blobs_in_pieces(made: Made, blobs: BrokenBlobs) -> None:
     made.seal(1, [(number, ClientOutput(os.urandom(65536))) for number in range(80)], last=True)
     rows = await store(made, blobs)
     found = library(made, blobs, rows).records(made.id)
@@ -191,7 +191,7 @@ async def test_slow_reader_requests_pieces(made: Made, blobs: BrokenBlobs) -> No
     assert len(list(found)) == 80
 
 
-async def test_recovery_counts_what_was_stored_before_the_crash(made: Made, blobs: BrokenBlobs) -> None:
+async def test_recovery_counts_the_segments_stored_before_the_crash(made: Made, blobs: BrokenBlobs) -> None:
     made.seal(1)
     made.seal(2)
     rows = await store(made, blobs)
@@ -205,8 +205,8 @@ async def test_recovery_counts_what_was_stored_before_the_crash(made: Made, blob
     assert not any(row.damage for row in rows)
 
 
-async def test_a_spool_that_was_stored_before_it_was_deleted_is_stored_once(made: Made, blobs: BrokenBlobs) -> None:
-    """The worker was killed after its spool was sealed and taken away, and before it deleted the spool."""
+async def test_spool_of_an_already_stored_segment_is_not_stored_again(made: Made, blobs: BrokenBlobs) -> None:
+    """The worker was killed after it sealed the spool and before it deleted it."""
     made.seal(1, last=True)
     rows = await store(made, blobs)
     made.spool(1, end=End("client_closed"))
@@ -217,7 +217,9 @@ async def test_a_spool_that_was_stored_before_it_was_deleted_is_stored_once(made
 
 
 @pytest.mark.parametrize("megabytes", [64, pytest.param(2048, marks=pytest.mark.huge)])
-async def test_memory_does_not_grow_with_the_session(made: Made, blobs: BrokenBlobs, megabytes: int) -> None:
+async def test_memory_does_not_grow_with_the_size_of_the_recording(
+    made: Made, blobs: BrokenBlobs, megabytes: int
+) -> None:
     block = os.urandom(4096) * 16
     count = megabytes // 16
     for number in range(1, count + 1):

@@ -1,4 +1,4 @@
-"""Watching a recording while another one writes it."""
+"""A recording is watched while another process writes it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def read_all(watched: RecordingTail) -> list[Moment]:
     return found
 
 
-def test_tail_yields_new_moments_once_and_in_order(
+def test_tail_yields_each_new_record_once_and_in_order(
     make_segments: MakeSegments, library: RecordingLibrary, header: Header
 ) -> None:
     watched = library.tail(header.session)
@@ -99,7 +99,7 @@ def test_tail_waits_for_an_incomplete_record(library: RecordingLibrary, home: Pa
 
 
 def test_tail_rereads_a_truncated_and_rewritten_record(library: RecordingLibrary, home: Path, header: Header) -> None:
-    """As a full disk makes them: the half of a record is taken away again."""
+    """On a full disk, the written part of a record is removed again."""
     spool = Spool.create(spool_path(home, "w1", header.session), header)
     watched = library.tail(header.session)
     garbage = bytearray(encode(Operation(1, "x" * 50), 5))
@@ -128,7 +128,7 @@ def test_tail_reports_damage_and_continues_with_the_next_segment(
     assert watched.ended
 
 
-def test_tail_does_not_wait_in_a_settled_recording(
+def test_tail_of_an_ended_session_does_not_wait_for_a_missing_segment(
     make_segments: MakeSegments, library: RecordingLibrary, header: Header, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "_PATIENCE", 1000.0)
@@ -174,7 +174,7 @@ def test_missing_last_segment_is_waited_for(
     assert texts(found) == TEXTS[: len(found)]
 
 
-def test_closed_tail_reads_nothing(make_segments: MakeSegments, library: RecordingLibrary, header: Header) -> None:
+def test_closed_tail_returns_no_records(make_segments: MakeSegments, library: RecordingLibrary, header: Header) -> None:
     finish(filled(make_segments, most=300))
     watched = library.tail(header.session)
     watched.close()
@@ -182,7 +182,7 @@ def test_closed_tail_reads_nothing(make_segments: MakeSegments, library: Recordi
     assert (watched.read(), watched.behind) == ([], 0)
 
 
-def test_a_session_whose_worker_died_is_watched_to_its_end(
+def test_tail_of_a_session_whose_worker_died_reaches_its_end(
     make_segments: MakeSegments, library: RecordingLibrary, header: Header, home: Path
 ) -> None:
     segments = make_segments()
@@ -209,7 +209,7 @@ def test_tail_reports_its_lag(make_segments: MakeSegments, library: RecordingLib
 
 
 @pytest.mark.slow
-def test_tail_loses_nothing_while_segments_move(
+def test_tail_loses_no_record_while_segments_are_sealed_and_stored(
     make_segments: MakeSegments, library: RecordingLibrary, header: Header
 ) -> None:
     segments = make_segments(most=2_000)

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from postern.domain.sessions.recorded import Exchange, Kind
-from postern.interception.events import ClientOutput, Completed, Event, Note, Operation, Phase, Refusal
+from postern.domain.sessions.recorded import Exchange, Kind, MaskedValues
+from postern.domain.sessions.results import Mask
+from postern.interception.events import ClientOutput, Completed, Event, Mark, Masked, Note, Operation, Phase, Refusal
 from postern.recording import recording_timeline
 from postern.recording.recording_rendering import Gap
 
@@ -47,7 +48,7 @@ def test_statement_skipped_after_an_error_has_no_outcome() -> None:
     ]
 
 
-def test_timeline_shows_a_refusal_and_its_message() -> None:
+def test_timeline_shows_the_rule_and_message_of_a_denied_statement() -> None:
     [first, second] = made(
         asked(1, 1, "drop"),
         (1, Refusal(1, "no drops", "blocked"), []),
@@ -57,6 +58,30 @@ def test_timeline_shows_a_refusal_and_its_message() -> None:
     )
     assert (first.rule, first.refusal, bytes(first.errors)) == ("no drops", "blocked", b"ERROR: blocked")
     assert (second.refusal, bytes(second.errors)) == ("", b"")
+
+
+def test_masked_values_are_counted_for_their_request_by_rule() -> None:
+    people, cards = Mask("people", "hash"), Mask("", "replace", ("CREDIT_CARD",))
+    mails = Mask("", "replace", ("EMAIL_ADDRESS",))
+    rows = Masked(
+        2, 0, 9, 10, [Mark(people, (0, 4), whole=True), Mark(cards, (1,), b"\x05\x02"), Mark(mails, (2,), b"\x01")]
+    )
+    [first, second] = made(
+        asked(1, 1),
+        asked(1, 2),
+        (2, Masked(1, 0, 9, 0, [Mark(cards, count=7), Mark(people, count=0)]), []),
+        (2, Completed(1), []),
+        (3, rows, []),
+        (3, rows, []),
+        (4, Masked(99, 0, 9, 0, [Mark(cards, count=1)]), []),
+        (4, Completed(2), []),
+        output=0,
+    )
+    assert first.masked == {("", "replace"): MaskedValues({"CREDIT_CARD"}, 7)}
+    assert second.masked == {
+        ("people", "hash"): MaskedValues(set(), 40),
+        ("", "replace"): MaskedValues({"CREDIT_CARD", "EMAIL_ADDRESS"}, 9),
+    }
 
 
 def test_terminal_output_belongs_to_the_last_line() -> None:
@@ -93,20 +118,20 @@ def test_undecodable_bytes_are_escaped() -> None:
     assert (one.statement, one.statement_size) == ("select '\\xff\\x80'", 11)
 
 
-def test_preparing_is_not_running() -> None:
+def test_prepared_statement_is_marked_as_prepared() -> None:
     [one] = made((1, Operation(1, "x", Phase.PREPARE), []))
     assert one.prepared
 
 
 def test_unfinished_exchanges_are_yielded_when_too_many_wait() -> None:
-    """Lines of a terminal: memory is bounded however many are typed."""
+    """Memory is bounded, however many lines of a terminal are waiting."""
     waiting = recording_timeline.exchanges((asked(at, at, "x" * 1000) for at in range(10**9)), 0, in_turn=True)
     assert next(waiting).number == 0
     large = recording_timeline.exchanges((asked(at, at, "x" * 10**6) for at in range(10**9)), 0, in_turn=True)
     assert [next(large).number for _ in range(20)] == list(range(20))
 
 
-def test_refusal_belongs_to_its_own_request_among_those_that_wait() -> None:
+def test_denial_belongs_to_its_own_request_among_pipelined_requests() -> None:
     found = made(
         asked(1, 1, "select"),
         asked(1, 2, "drop"),
@@ -123,12 +148,12 @@ def test_refusal_belongs_to_its_own_request_among_those_that_wait() -> None:
     ]
 
 
-def test_refusal_without_recorded_statement_is_an_exchange_of_its_own() -> None:
+def test_denial_without_a_recorded_statement_is_an_exchange_of_its_own() -> None:
     (one,) = made((7, Refusal(0, "too large", "blocked"), []))
     assert (one.micros, one.number, one.statement, one.rule) == (7, 0, "", "too large")
 
 
-def test_every_statement_of_a_refused_request_is_refused() -> None:
+def test_every_statement_of_a_denied_request_is_denied() -> None:
     found = made(asked(1, 1, "a"), asked(1, 1, "b"), (1, Refusal(1, "no", "blocked"), []))
     assert [(one.statement, one.rule) for one in found] == [("a", "no"), ("b", "no")]
 
@@ -146,7 +171,7 @@ def test_every_statement_of_a_refused_request_is_refused() -> None:
         ([("s", b"80x24"), ("o", b"1234")], b"1234", b"", False),
     ],
 )
-def test_output_is_kept_up_to_its_limit(
+def test_output_of_an_exchange_is_cut_at_its_limit(
     pieces: list[tuple[Kind, bytes]], output: bytes, errors: bytes, truncated: bool
 ) -> None:
     (one,) = made(asked(1, 1), *[shown(2, content, kind) for kind, content in pieces], output=4)
@@ -163,13 +188,13 @@ def test_output_is_kept_up_to_its_limit(
         ([recording_timeline.STATEMENT + 1, 1], [recording_timeline.STATEMENT, 0], True),
     ],
 )
-def test_values_are_kept_up_to_their_limit_together(sizes: list[int], kept: list[int], truncated: bool) -> None:
+def test_bind_values_are_cut_at_their_common_limit(sizes: list[int], kept: list[int], truncated: bool) -> None:
     (one,) = made((1, Operation(1, "x", values=tuple(bytes(size) for size in sizes)), []))
     assert [len(value or b"") for value in one.values] == kept
     assert one.truncated is truncated
 
 
-def test_statement_at_its_limit_is_whole() -> None:
+def test_statement_is_cut_and_marked_only_over_its_limit() -> None:
     (whole, cut) = made(
         asked(1, 1, "x" * recording_timeline.STATEMENT), asked(1, 2, "x" * (recording_timeline.STATEMENT + 1))
     )
@@ -177,11 +202,11 @@ def test_statement_at_its_limit_is_whole() -> None:
     assert whole.statement == cut.statement
 
 
-def test_answer_to_an_unknown_request_ends_nothing() -> None:
+def test_answer_to_an_unknown_request_is_ignored() -> None:
     found = made(asked(1, 1), (2, Completed(7, "OK"), []), (3, Completed(1, "SELECT 1", 1), []))
     assert [(one.number, one.tag) for one in found] == [(1, "SELECT 1")]
 
 
-def test_first_answer_to_a_request_counts_and_its_first_error_stays() -> None:
+def test_completion_after_that_of_a_later_request_is_ignored() -> None:
     found = made(asked(1, 1), asked(1, 2), (2, Completed(2, "LATE", 5, micros=9), []), (3, Completed(1, "OK"), []))
     assert [(one.number, one.tag, one.ended) for one in found] == [(1, "", True), (2, "LATE", True)]

@@ -1,4 +1,4 @@
-"""What a driver does in time, with transports that only take notes."""
+"""What a driver delays and for how long, with transports that only record."""
 
 from __future__ import annotations
 
@@ -57,13 +57,14 @@ class Typing:
 
     client: Noting = field(default_factory=Noting)
     target: Noting = field(default_factory=Noting)
+    rule: Interceptor = field(default_factory=Words)
 
     def __post_init__(self) -> None:
         wire = TypedWire()
         done = asyncio.get_running_loop().create_future()
         done.set_result(None)
         self.driver = Driver(
-            Link(wire, pipeline(Words()), clock=lambda: 0), self, clock=lambda: 0, cancel_target=lambda: done
+            Link(wire, pipeline(self.rule), clock=lambda: 0), self, clock=lambda: 0, cancel_target=lambda: done
         )
         self.driver.attach(Side.CLIENT, self.client)
         self.driver.attach(Side.TARGET, self.target)
@@ -79,29 +80,45 @@ class Typing:
         )
 
 
-async def test_what_is_typed_behind_a_refused_line_waits_for_the_answer() -> None:
+async def test_input_after_a_denied_line_is_held_until_the_target_has_answered() -> None:
     here = Typing()
-    assert (here.typed, here.client.reads) == (b"drop it\x03", False)
+    assert (here.typed, here.client.reads) == (b"drop it\x15", False)
+    here.driver.from_target(m.frame(m.STDOUT, b"\r$ "))
+    assert (here.typed, here.client.reads) == (b"drop it\x15", False)
+    await until(lambda: here.typed == b"drop it\x15\x03")
     here.driver.from_target(m.frame(m.STDOUT, b"^C\r\n$ "))
-    assert (here.typed, here.client.reads) == (b"drop it\x03", False)
+    assert (here.typed, here.client.reads) == (b"drop it\x15\x03", False)
     await until(lambda: here.client.reads)
-    assert here.typed == b"drop it\x03\x15 \rls\r"
+    assert here.typed == b"drop it\x15\x03\x15 \rls\r"
 
 
-async def test_a_program_that_says_nothing_is_not_waited_for_without_end() -> None:
+async def test_input_after_a_denied_line_is_sent_although_the_program_prints_nothing() -> None:
     here = Typing()
     await until(lambda: here.client.reads)
-    assert here.typed == b"drop it\x03\x15 \rls\r"
+    assert here.typed == b"drop it\x15\x03\x15 \rls\r"
 
 
-async def test_what_waits_goes_with_its_client() -> None:
+async def test_held_input_is_discarded_when_its_client_disconnects() -> None:
     here = Typing()
     here.driver.handle_loss(Side.CLIENT)
     assert here.target.closed
     await asyncio.sleep(1.1)  # longer than anything waits
-    assert here.typed == b"drop it\x03"
+    assert here.typed == b"drop it\x15"
     here.driver.handle_loss(Side.TARGET)
     assert here.driver.done.done()
+
+
+@pytest.mark.parametrize(
+    "interrupt", [m.frame(m.STDIN, b"l\x03"), m.signal("INT")], ids=["a key", "a signal of the client"]
+)
+async def test_ctrl_c_ends_the_wait_of_a_held_line(interrupt: bytes) -> None:
+    here = Typing(rule=Asks("drop"))
+    here.driver.from_client(m.frame(m.STDIN, b"x"))
+    assert here.driver.link.held_request is not None
+    here.driver.from_client(interrupt)
+    assert here.driver.link.held_request is None
+    assert here.typed == b"drop it\x15"
+    assert b"cancelled while it was held" in here.client.written
 
 
 RUN = pg.parse("insert") + pg.bind() + pg.execute()
@@ -134,14 +151,14 @@ class Pipelining:
         return self.cancelled[-1]
 
 
-async def test_incomplete_batch_goes_at_once_where_nothing_needs_it_whole() -> None:
+async def test_incomplete_batch_is_sent_at_once_if_no_rule_needs_the_whole_batch() -> None:
     here = Pipelining(ReadsAll(wants=frozenset(Words().wants)))
     here.driver.from_client(RUN)
     assert here.target.written == RUN
 
 
 @pytest.mark.parametrize("rule", [Words(), Asks()])
-async def test_incomplete_batch_goes_when_the_client_pauses(rule: Interceptor) -> None:
+async def test_incomplete_batch_is_sent_when_the_client_pauses(rule: Interceptor) -> None:
     here = Pipelining(rule)
     here.driver.from_client(RUN[:20])
     here.driver.from_client(RUN[20:])
@@ -158,7 +175,7 @@ async def test_complete_batch_is_not_flushed() -> None:
     assert here.target.written == RUN + pg.sync()
 
 
-async def test_batch_that_may_need_a_review_is_waited_for_longer_until_a_part_has_run() -> None:
+async def test_incomplete_batch_that_can_need_a_review_waits_longer_until_a_part_has_run() -> None:
     here = Pipelining(Asks())
     began = time.monotonic()
     here.driver.from_client(RUN)
@@ -170,7 +187,7 @@ async def test_batch_that_may_need_a_review_is_waited_for_longer_until_a_part_ha
     await until(lambda: here.target.written == (RUN + pg.flush()) * 2)
 
 
-async def test_client_that_never_pauses_is_not_waited_for_without_end() -> None:
+async def test_incomplete_batch_of_a_client_that_never_pauses_is_sent() -> None:
     here = Pipelining(Words())
 
     async def send() -> None:
@@ -184,8 +201,8 @@ async def test_client_that_never_pauses_is_not_waited_for_without_end() -> None:
     assert here.target.written.startswith(RUN * 2)
 
 
-async def test_each_batch_has_a_wait_of_its_own() -> None:
-    """A client that always has an incomplete batch under way sends none of them in parts."""
+async def test_delay_of_an_incomplete_batch_starts_with_that_batch() -> None:
+    """A client that always has an incomplete batch in progress sends none of them in parts."""
     for _ in range(100):  # until the machine lets the loop run before the wait of the last batch is over
         here = Pipelining(Words())
         here.driver.from_client(RUN)
@@ -203,7 +220,7 @@ async def test_each_batch_has_a_wait_of_its_own() -> None:
     assert written == RUN + pg.sync()
 
 
-async def test_cancel_reaches_what_waits_for_the_rest_of_its_batch() -> None:
+async def test_cancel_sends_an_incomplete_batch_and_stops_the_target() -> None:
     here = Pipelining(Words())
     here.driver.from_client(RUN)
     here.driver.cancel()
@@ -213,7 +230,7 @@ async def test_cancel_reaches_what_waits_for_the_rest_of_its_batch() -> None:
     assert here.target.written == RUN + pg.flush()
 
 
-async def test_cancel_gives_up_a_review_that_waits_for_the_rest_of_its_batch() -> None:
+async def test_cancel_gives_up_the_review_of_an_incomplete_batch() -> None:
     here = Pipelining(Asks())
     here.driver.from_client(pg.parse("review this"))
     here.driver.cancel()
@@ -223,7 +240,7 @@ async def test_cancel_gives_up_a_review_that_waits_for_the_rest_of_its_batch() -
     assert here.target.written == b""
 
 
-async def test_what_waits_for_the_rest_of_its_batch_goes_with_its_client() -> None:
+async def test_incomplete_batch_is_discarded_when_its_client_disconnects() -> None:
     here = Pipelining(Words())
     here.driver.from_client(RUN)
     here.driver.handle_loss(Side.CLIENT)
@@ -231,7 +248,7 @@ async def test_what_waits_for_the_rest_of_its_batch_goes_with_its_client() -> No
     assert here.target.written == b""
 
 
-async def test_client_that_closes_its_sending_side_runs_nothing_of_an_incomplete_batch() -> None:
+async def test_incomplete_batch_is_discarded_when_its_client_closes_its_sending_side() -> None:
     here = Pipelining(Words())
     here.driver.from_client(RUN)
     here.driver.handle_eof(Side.CLIENT)
@@ -239,7 +256,7 @@ async def test_client_that_closes_its_sending_side_runs_nothing_of_an_incomplete
     assert here.target.written == pg.terminate()
 
 
-async def test_nothing_of_a_batch_is_sent_while_the_target_is_told_to_stop() -> None:
+async def test_batch_is_not_sent_while_a_cancel_of_the_target_is_pending() -> None:
     here = Pipelining(Withholds(), Words())
     here.driver.from_client(pg.query("select s"))
     sent = here.target.written
@@ -252,7 +269,7 @@ async def test_nothing_of_a_batch_is_sent_while_the_target_is_told_to_stop() -> 
     await until(lambda: here.target.written != sent)
 
 
-async def test_batch_behind_a_review_is_waited_for_once_that_is_decided() -> None:
+async def test_delay_of_a_batch_after_a_held_statement_starts_with_the_decision() -> None:
     here = Pipelining(Asks())
     here.driver.from_client(pg.query("review this") + RUN)
     await asyncio.sleep(QUIET)

@@ -1,4 +1,4 @@
-"""How a driver ends its link, and when it reads, waits and gives up. Its timers go off only when a test says so."""
+"""How a driver ends its link, and when it reads, waits and times out. Timers expire only when a test says so."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ async def test_session_is_idle_since_the_last_byte_of_either_side(timers: Timers
         ([Side.CLIENT, Side.TARGET], (False, False)),
     ],
 )
-async def test_side_that_does_not_drain_pauses_what_is_sent_to_it(
+async def test_side_that_does_not_drain_pauses_reading_from_the_other_side(
     timers: Timers, full: list[Side], reads: tuple[bool, bool]
 ) -> None:
     session = Session()
@@ -193,7 +193,7 @@ async def test_side_that_does_not_drain_pauses_what_is_sent_to_it(
     assert session.reads == (True, True)
 
 
-async def test_client_is_read_until_it_has_sent_too_much_behind_a_held_request(timers: Timers) -> None:
+async def test_client_is_read_until_it_has_sent_too_much_after_a_held_request(timers: Timers) -> None:
     session = Session(Asks())
     session.run("review this")
     assert [park.ticket for park in session.parked] == ["t1"]
@@ -204,7 +204,7 @@ async def test_client_is_read_until_it_has_sent_too_much_behind_a_held_request(t
     assert session.reads == (False, True)
 
 
-async def test_client_is_read_again_once_its_request_is_decided(timers: Timers) -> None:
+async def test_client_is_read_again_once_its_held_request_is_decided(timers: Timers) -> None:
     session = Session(Asks())
     session.run("review this")
     session.driver.from_client(pg.query("review that") + pg.query("x" * MAX_BEHIND))
@@ -225,7 +225,7 @@ async def test_transport_that_closes_is_neither_paused_nor_resumed(timers: Timer
     assert session.reads == (True, False)
 
 
-async def test_side_that_is_gone_is_neither_read_nor_written(timers: Timers) -> None:
+async def test_disconnected_side_is_neither_read_nor_written(timers: Timers) -> None:
     session = Session()
     session.driver.handle_loss(Side.CLIENT)
     session.driver.throttle(Side.TARGET, True)
@@ -239,7 +239,7 @@ async def test_side_that_is_gone_is_neither_read_nor_written(timers: Timers) -> 
 # Ends
 
 
-async def test_target_that_ends_closes_both_sides(timers: Timers) -> None:
+async def test_target_that_closes_its_connection_closes_both_sides(timers: Timers) -> None:
     session = Session()
     assert session.driver.handle_eof(Side.TARGET) is False
     assert b"the target closed the connection" in session.client.written
@@ -247,7 +247,7 @@ async def test_target_that_ends_closes_both_sides(timers: Timers) -> None:
     assert session.lose_both() is EndReason.TARGET_CLOSED
 
 
-async def test_target_that_is_lost_ends_the_session(timers: Timers) -> None:
+async def test_lost_target_ends_the_session(timers: Timers) -> None:
     session = Session()
     session.run()
     session.driver.handle_loss(Side.TARGET)
@@ -279,7 +279,7 @@ async def test_busy_client_that_closes_its_sending_side_gets_its_answer(timers: 
     assert session.cancelled == []
 
 
-async def test_answer_to_a_client_that_sends_no_more_is_not_waited_for_without_end(timers: Timers) -> None:
+async def test_answer_to_a_client_that_closed_its_sending_side_has_a_deadline(timers: Timers) -> None:
     session = Session()
     session.run()
     session.driver.handle_eof(Side.CLIENT)
@@ -289,7 +289,7 @@ async def test_answer_to_a_client_that_sends_no_more_is_not_waited_for_without_e
     assert session.lose_both() is EndReason.CLIENT_CLOSED
 
 
-async def test_end_of_an_encrypted_client_is_its_end(timers: Timers) -> None:
+async def test_encrypted_client_that_closes_its_sending_side_ends_the_session(timers: Timers) -> None:
     session = Session(encrypted=True)
     session.run()
     assert session.driver.handle_eof(Side.CLIENT) is False
@@ -299,7 +299,7 @@ async def test_end_of_an_encrypted_client_is_its_end(timers: Timers) -> None:
 
 
 @pytest.mark.parametrize("is_busy", [True, False])
-async def test_client_that_is_lost_stops_only_what_runs_for_it(timers: Timers, is_busy: bool) -> None:
+async def test_lost_client_cancels_only_its_running_statement(timers: Timers, is_busy: bool) -> None:
     session = Session()
     if is_busy:
         session.run()
@@ -311,7 +311,9 @@ async def test_client_that_is_lost_stops_only_what_runs_for_it(timers: Timers, i
 
 
 @pytest.mark.parametrize("is_busy", [True, False])
-async def test_end_from_outside_tells_the_client_and_stops_what_runs(timers: Timers, is_busy: bool) -> None:
+async def test_killed_session_notifies_its_client_and_cancels_the_running_statement(
+    timers: Timers, is_busy: bool
+) -> None:
     session = Session()
     if is_busy:
         session.run()
@@ -324,7 +326,7 @@ async def test_end_from_outside_tells_the_client_and_stops_what_runs(timers: Tim
     assert session.lose_both() is EndReason.KILLED
 
 
-async def test_side_that_does_not_take_its_last_bytes_is_aborted(timers: Timers) -> None:
+async def test_side_that_does_not_take_its_last_bytes_is_aborted_after_a_deadline(timers: Timers) -> None:
     session = Session()
     session.driver.end(EndReason.KILLED, "an admin killed this session")
     assert (session.closed, timers.delays) == ((True, True), [FLUSH])
@@ -333,7 +335,7 @@ async def test_side_that_does_not_take_its_last_bytes_is_aborted(timers: Timers)
     assert (session.client.aborted, session.target.aborted) == (True, True)
 
 
-async def test_side_that_is_gone_is_not_aborted(timers: Timers) -> None:
+async def test_disconnected_side_is_not_aborted(timers: Timers) -> None:
     session = Session()
     session.driver.handle_loss(Side.TARGET)
     timers.expire(FLUSH)
@@ -341,7 +343,7 @@ async def test_side_that_is_gone_is_not_aborted(timers: Timers) -> None:
 
 
 @pytest.mark.parametrize("rule", [None, Words(), Withholds()])
-async def test_session_that_is_over_leaves_no_timer(timers: Timers, rule: Interceptor | None) -> None:
+async def test_ended_session_leaves_no_timer(timers: Timers, rule: Interceptor | None) -> None:
     session = Session(*[rule] if rule else [])
     session.driver.from_client(pg.parse("insert"))
     session.driver.from_target(pg.row_description("s") + pg.data_row("secret-1"))
@@ -350,7 +352,7 @@ async def test_session_that_is_over_leaves_no_timer(timers: Timers, rule: Interc
     assert timers.delays == []
 
 
-async def test_typing_session_that_is_over_leaves_no_timer(timers: Timers) -> None:
+async def test_ended_terminal_session_leaves_no_timer(timers: Timers) -> None:
     session = typing_session(Words())
     session.driver.from_client(stdin(b"drop it\rls\r"))
     assert timers.delays == [SETTLING]
@@ -359,7 +361,7 @@ async def test_typing_session_that_is_over_leaves_no_timer(timers: Timers) -> No
     assert timers.delays == []
 
 
-async def test_timer_that_goes_off_behind_the_end_does_nothing(timers: Timers) -> None:
+async def test_timer_that_expires_after_the_end_sends_nothing(timers: Timers) -> None:
     session = typing_session(Words())
     session.driver.from_client(stdin(b"drop it\rls\r"))
     written = session.target.written
@@ -372,7 +374,7 @@ async def test_timer_that_goes_off_behind_the_end_does_nothing(timers: Timers) -
 
 
 @pytest.mark.parametrize("is_busy", [True, False])
-async def test_request_that_cannot_be_recorded_is_not_run(
+async def test_request_that_cannot_be_recorded_is_not_sent_to_the_target(
     timers: Timers, caplog: pytest.LogCaptureFixture, is_busy: bool
 ) -> None:
     session = Session()
@@ -388,7 +390,7 @@ async def test_request_that_cannot_be_recorded_is_not_run(
     assert session.lose_both() is EndReason.RECORDING_FAILED
 
 
-async def test_answer_that_cannot_be_recorded_is_not_shown(timers: Timers) -> None:
+async def test_answer_that_cannot_be_recorded_is_not_sent_to_the_client(timers: Timers) -> None:
     session = Session()
     session.run()
     session.failing = True
@@ -409,7 +411,7 @@ def unfinished_wire() -> PostgresWire:
 
 
 @interpreted_only
-async def test_what_was_under_way_at_the_end_is_recorded_once(timers: Timers) -> None:
+async def test_unfinished_request_at_the_end_is_recorded_once(timers: Timers) -> None:
     session = Session(wire=unfinished_wire())
     session.driver.end(EndReason.KILLED, "an admin killed this session")
     session.lose_both()
@@ -417,7 +419,7 @@ async def test_what_was_under_way_at_the_end_is_recorded_once(timers: Timers) ->
 
 
 @interpreted_only
-async def test_end_whose_remains_cannot_be_recorded_is_still_the_end(
+async def test_session_ends_although_its_unfinished_requests_cannot_be_recorded(
     timers: Timers, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = Session(wire=unfinished_wire())
@@ -429,7 +431,7 @@ async def test_end_whose_remains_cannot_be_recorded_is_still_the_end(
 
 
 @interpreted_only
-async def test_what_is_left_of_a_session_that_cannot_be_recorded_is_not_recorded(
+async def test_failed_recording_is_not_retried_for_unfinished_requests(
     timers: Timers, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = Session(wire=unfinished_wire())
@@ -442,7 +444,7 @@ async def test_what_is_left_of_a_session_that_cannot_be_recorded_is_not_recorded
 # Requests to cancel, questions and answers to them
 
 
-async def test_cancel_stops_what_runs_until_the_session_ends(timers: Timers) -> None:
+async def test_cancel_stops_the_running_statement_until_the_session_ends(timers: Timers) -> None:
     session = Session()
     session.driver.cancel()
     assert session.cancelled == []  # nothing runs
@@ -455,7 +457,7 @@ async def test_cancel_stops_what_runs_until_the_session_ends(timers: Timers) -> 
     assert len(session.cancelled) == 2
 
 
-async def test_client_is_told_what_its_held_request_waits_for(timers: Timers) -> None:
+async def test_client_is_notified_only_while_its_request_is_held(timers: Timers) -> None:
     session = Session(Asks())
     session.driver.ask(Warn("asks", "waiting for ada"))
     assert session.client.written == b""  # nothing waits
@@ -467,7 +469,7 @@ async def test_client_is_told_what_its_held_request_waits_for(timers: Timers) ->
     assert b"waiting for bob" not in session.client.written
 
 
-async def test_question_about_a_request_behind_another_one_is_told_in_its_turn(timers: Timers) -> None:
+async def test_notice_about_a_held_request_is_sent_after_the_answer_before_it(timers: Timers) -> None:
     session = Session(Asks())
     session.run()
     session.run("review this")
@@ -478,7 +480,7 @@ async def test_question_about_a_request_behind_another_one_is_told_in_its_turn(t
     assert b"waiting for ada" in session.client.written
 
 
-async def test_policy_that_is_renewed_judges_the_next_request(timers: Timers) -> None:
+async def test_renewed_policy_applies_to_the_next_request(timers: Timers) -> None:
     session = Session()
     session.driver.renew(pipeline(Words()))
     session.run("drop it")
@@ -492,7 +494,7 @@ def rows(*cells: str) -> bytes:
     return pg.row_description("s") + b"".join(map(pg.data_row, cells))
 
 
-async def test_nothing_is_read_until_the_target_was_told_to_stop(timers: Timers) -> None:
+async def test_sides_are_not_read_until_the_cancel_of_the_target_has_finished(timers: Timers) -> None:
     session = Session(Withholds())
     session.run("select s")
     session.driver.from_target(rows("secret-1"))
@@ -504,7 +506,7 @@ async def test_nothing_is_read_until_the_target_was_told_to_stop(timers: Timers)
     assert session.reads == (True, True)
 
 
-async def test_target_that_cannot_be_told_to_stop_is_read_all_the_same(timers: Timers) -> None:
+async def test_target_is_read_although_it_cannot_be_cancelled(timers: Timers) -> None:
     session = Session(Withholds())
     session.run("select s")
     session.driver.from_target(rows("secret-1"))
@@ -512,7 +514,7 @@ async def test_target_that_cannot_be_told_to_stop_is_read_all_the_same(timers: T
     assert session.reads == (True, True)
 
 
-async def test_each_refused_answer_stops_the_target_anew(timers: Timers) -> None:
+async def test_each_blocked_answer_cancels_the_target(timers: Timers) -> None:
     session = Session(Withholds())
     for count in (1, 2):
         session.run("select s")
@@ -546,7 +548,7 @@ def typed(session: Session) -> bytes:
     )
 
 
-async def test_refused_line_is_settled_once_the_target_was_quiet(timers: Timers) -> None:
+async def test_input_after_a_denied_line_is_sent_once_the_target_is_quiet(timers: Timers) -> None:
     began = time.monotonic()
     session = typing_session(Words())
     session.driver.from_client(stdin(b"drop it\r\rls\r"))
@@ -558,12 +560,14 @@ async def test_refused_line_is_settled_once_the_target_was_quiet(timers: Timers)
         (delay,) = timers.delays  # the wait begins anew
         assert delay == QUIET or time.monotonic() - began > SETTLING - 2 * QUIET
     timers.expire(delay)
-    assert typed(session) == b"drop it\x03\x15 \rls\rid\r"
+    assert typed(session) == b"drop it\x15\x03"
+    timers.expire(SETTLING)
+    assert typed(session) == b"drop it\x15\x03\x15 \rls\rid\r"
     assert session.client.reads
     assert timers.delays == []
 
 
-async def test_target_that_is_never_quiet_does_not_hold_up_a_refused_line(timers: Timers) -> None:
+async def test_input_after_a_denied_line_is_sent_although_the_target_is_never_quiet(timers: Timers) -> None:
     session = typing_session(Words())
     session.driver.from_client(stdin(b"drop it\rls\r"))
     time.sleep(SETTLING)  # noqa: ASYNC251 - no timer goes off meanwhile
@@ -571,18 +575,19 @@ async def test_target_that_is_never_quiet_does_not_hold_up_a_refused_line(timers
     assert timers.delays == [0.0]
 
 
-async def test_next_refused_line_settles_anew(timers: Timers) -> None:
+async def test_second_denied_line_holds_the_input_after_it_again(timers: Timers) -> None:
     session = typing_session(Words())
     session.driver.from_client(stdin(b"drop it\rdrop that\rls\r"))
-    timers.expire(SETTLING)
-    assert typed(session).count(b"\x03") == 2
-    assert (session.client.reads, timers.delays) == (False, [SETTLING])
+    for interrupts in (1, 1, 2):
+        timers.expire(SETTLING)
+        assert typed(session).count(b"\x03") == interrupts
+        assert (session.client.reads, timers.delays) == (False, [SETTLING])
     timers.expire(SETTLING)
     assert session.client.reads
     assert typed(session).endswith(b"ls\r")
 
 
-async def test_part_of_a_line_is_shown_once_the_target_is_quiet(timers: Timers) -> None:
+async def test_partial_output_line_is_sent_once_the_target_is_quiet(timers: Timers) -> None:
     session = typing_session(Masks())
     session.driver.from_target(stdout(b"$ "))
     assert (session.client.written, timers.delays) == (b"", [QUIET])
@@ -594,7 +599,7 @@ async def test_part_of_a_line_is_shown_once_the_target_is_quiet(timers: Timers) 
     assert timers.delays == []
 
 
-async def test_part_of_a_line_is_not_withheld_without_end(timers: Timers) -> None:
+async def test_partial_output_line_is_withheld_for_a_limited_time(timers: Timers) -> None:
     session = typing_session(Masks())
     session.driver.from_target(stdout(b"a"))
     time.sleep(LONGEST_WAIT + 0.01)  # noqa: ASYNC251 - no timer goes off meanwhile
@@ -606,7 +611,7 @@ async def test_part_of_a_line_is_not_withheld_without_end(timers: Timers) -> Non
     assert timers.delays == [QUIET]  # what comes next has a wait of its own
 
 
-async def test_nothing_waits_where_nothing_is_withheld(timers: Timers) -> None:
+async def test_no_timer_is_set_if_no_output_is_withheld(timers: Timers) -> None:
     session = typing_session(ReadsAll())
     session.driver.from_client(stdin(b"ls\r"))
     session.driver.from_target(stdout(b"file\n"))
@@ -619,7 +624,9 @@ RUN = pg.parse("insert") + pg.bind() + pg.execute()
 
 
 @pytest.mark.parametrize(("rule", "delay"), [(Words(), BATCH_QUIET), (Asks(), REVIEWED_BATCH_QUIET)])
-async def test_each_part_of_a_batch_begins_the_wait_anew(timers: Timers, rule: Interceptor, delay: float) -> None:
+async def test_each_part_of_an_incomplete_batch_restarts_its_delay(
+    timers: Timers, rule: Interceptor, delay: float
+) -> None:
     session = Session(rule)
     for _ in range(3):
         session.driver.from_client(RUN)
@@ -629,14 +636,14 @@ async def test_each_part_of_a_batch_begins_the_wait_anew(timers: Timers, rule: I
     assert timers.delays == []
 
 
-async def test_batch_that_was_completed_is_not_waited_for(timers: Timers) -> None:
+async def test_completed_batch_is_not_delayed(timers: Timers) -> None:
     session = Session(Words())
     session.driver.from_client(RUN)
     session.driver.from_client(pg.sync())
     assert timers.delays == []
 
 
-async def test_batch_waits_on_while_the_target_is_told_to_stop(timers: Timers) -> None:
+async def test_incomplete_batch_stays_delayed_while_a_cancel_of_the_target_is_pending(timers: Timers) -> None:
     session = Session(Withholds(), Words())
     session.run("select s")
     sent = session.target.written
@@ -652,7 +659,7 @@ async def test_batch_waits_on_while_the_target_is_told_to_stop(timers: Timers) -
     assert session.target.written.endswith(pg.flush())
 
 
-async def test_batch_goes_nowhere_once_the_session_ends(timers: Timers) -> None:
+async def test_incomplete_batch_is_not_sent_once_the_session_has_ended(timers: Timers) -> None:
     session = Session(Words())
     session.driver.from_client(RUN)
     session.driver.end(EndReason.KILLED, "an admin killed this session")

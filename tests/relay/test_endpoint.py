@@ -1,4 +1,4 @@
-"""What an endpoint of a link tells of its first bytes, over a real socket."""
+"""The callback of a link's endpoint for its first bytes, over a real socket."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Noted:
 
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_the_first_bytes_are_told_once_and_nothing_is_left_of_it(loop: object) -> None:
+def test_first_bytes_are_reported_once_and_the_callback_is_then_removed(loop: object) -> None:
     noted, told = Noted(), []
 
     async def run() -> endpoint.LinkEndpoint:
@@ -63,7 +63,7 @@ def test_the_first_bytes_are_told_once_and_nothing_is_left_of_it(loop: object) -
     assert made.data_received == noted.from_target  # the very call that is made where nothing is traced
 
 
-def test_nothing_is_added_where_nobody_wants_to_know() -> None:
+def test_endpoint_without_a_callback_passes_bytes_directly_to_the_driver() -> None:
     noted = Noted()
     made = endpoint.connect(cast("Driver", noted), Side.TARGET, cast("asyncio.Transport", None))
     assert made.data_received == noted.from_target

@@ -1,4 +1,4 @@
-"""A byte stream during login: bounds, ends, and TLS that begins in the middle, on the event loop of gateways."""
+"""A byte stream during login: limits, ends, and TLS that begins in the middle, on the event loop of gateways."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from postern.relay.relay_handshake import StreamHandshake, channel_binding_of, p
 
 
 async def _encrypted(context: ssl.SSLContext, authority: str, early: int) -> bool:
-    """A client whose first `early` bytes of TLS are read before TLS begins here; the others come at that moment."""
+    """Start TLS after the first `early` bytes of the client's TLS have arrived; the others arrive then."""
     loop = asyncio.get_running_loop()
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
@@ -63,7 +63,7 @@ async def _encrypted(context: ssl.SSLContext, authority: str, early: int) -> boo
 
 
 @pytest.mark.parametrize("early", [0, 1, 100, 10_000], ids=["none", "a byte", "a part", "all of them"])
-def test_no_byte_of_tls_is_lost_whenever_it_comes(tmp_path: Path, early: int) -> None:
+def test_bytes_of_tls_that_arrive_before_tls_starts_are_not_lost(tmp_path: Path, early: int) -> None:
     issued = issue("localhost")
     assert uvloop.run(_encrypted(server_context(issued, tmp_path), issued.authority, early))
 
@@ -120,7 +120,7 @@ def test_peer_is_the_host_of_its_address(address: object, peer: str) -> None:
     assert connected(FakeTransport(address)).peer == peer
 
 
-def test_peer_is_paused_above_the_limit_and_resumed_by_the_next_read_that_waits() -> None:
+def test_peer_is_paused_above_the_limit_and_resumed_by_the_next_waiting_read() -> None:
     async def run() -> None:
         transport = FakeTransport()
         stream = connected(transport)
@@ -144,7 +144,7 @@ def test_peer_is_paused_above_the_limit_and_resumed_by_the_next_read_that_waits(
     asyncio.run(run())
 
 
-def test_peer_is_not_paused_before_a_large_read_is_whole() -> None:
+def test_peer_is_not_paused_before_a_large_read_is_complete() -> None:
     async def run() -> None:
         transport = FakeTransport()
         stream = connected(transport)
@@ -177,7 +177,7 @@ END = "the peer closed the connection during login"
     ids=["end of file", "lost", "lost with an error", "both"],
 )
 @pytest.mark.parametrize("is_awaited", [True, False])
-def test_end_of_the_peer_reaches_every_call(
+def test_every_call_fails_once_the_peer_has_closed_or_is_lost(
     ends: Callable[[StreamHandshake], object], message: str, is_awaited: bool
 ) -> None:
     async def run() -> None:
@@ -213,7 +213,7 @@ def test_end_of_file_closes_the_transport() -> None:
     assert not connected(FakeTransport()).eof_received()
 
 
-def test_stream_without_a_connection_fails_as_a_lost_one() -> None:
+def test_stream_without_a_connection_raises_connection_reset() -> None:
     stream = StreamHandshake()
     with pytest.raises(ConnectionResetError, match="not established"):
         stream.write(b"x")
@@ -221,7 +221,7 @@ def test_stream_without_a_connection_fails_as_a_lost_one() -> None:
 
 
 @pytest.mark.parametrize("size", [10, PAUSED_ABOVE + 1])
-def test_successor_gets_the_transport_and_what_was_not_read(size: int) -> None:
+def test_successor_protocol_gets_the_transport_and_the_unread_bytes(size: int) -> None:
     async def run() -> None:
         transport = FakeTransport()
         stream, successor = connected(transport), asyncio.Protocol()
@@ -241,7 +241,7 @@ def test_successor_gets_the_transport_and_what_was_not_read(size: int) -> None:
 
 
 @pytest.mark.parametrize("half_closes", [True, False])
-def test_lingering_reads_until_the_peer_has_closed(half_closes: bool) -> None:
+def test_lingering_stream_discards_input_until_the_peer_has_closed(half_closes: bool) -> None:
     async def run() -> None:
         transport = FakeTransport(half_closes=half_closes)
         stream = connected(transport)
@@ -292,9 +292,7 @@ async def _handshake(server: StreamHandshake, client: StreamHandshake) -> list[o
 
 @pytest.mark.parametrize("name", ["localhost", "elsewhere"])
 @pytest.mark.parametrize("checks_name", [True, False])
-def test_client_checks_the_name_of_the_server_where_its_context_does(
-    tmp_path: Path, name: str, checks_name: bool
-) -> None:
+def test_client_checks_the_server_name_if_its_context_does(tmp_path: Path, name: str, checks_name: bool) -> None:
     issued = issue("localhost")
     certificate = pem_to_der(issued.certificate)
     context = ssl.create_default_context(cadata=issued.authority)
@@ -312,7 +310,7 @@ def test_client_checks_the_name_of_the_server_where_its_context_does(
         assert client.channel_binding == server.channel_binding == hashlib.sha256(certificate).digest()
 
 
-def test_server_without_its_certificate_at_hand_has_no_channel_binding(tmp_path: Path) -> None:
+def test_server_without_a_certificate_at_hand_has_no_channel_binding(tmp_path: Path) -> None:
     issued = issue("localhost")
     server = StreamHandshake(server_context(issued, tmp_path))
     client = StreamHandshake(ssl.create_default_context(cadata=issued.authority), server_name="localhost")
@@ -337,7 +335,7 @@ SHA256_WITH_RSA = bytes.fromhex("06092a864886f70d01010b")
 
 @pytest.mark.parametrize(("old", "number"), [("md5", 4), ("sha1", 5)])
 def test_channel_binding_replaces_broken_hashes_with_sha256(old: str, number: int) -> None:
-    """Libraries do not sign with these hashes any more, so another certificate is made to name them."""
+    """Libraries no longer sign with these hashes, so another certificate is edited to name them."""
     signed = _certificate(rsa.generate_private_key(65537, 2048), hashes.SHA256())
     certificate = signed.replace(SHA256_WITH_RSA, SHA256_WITH_RSA[:-1] + bytes([number]))
     algorithm = x509.load_der_x509_certificate(certificate).signature_hash_algorithm
@@ -347,11 +345,11 @@ def test_channel_binding_replaces_broken_hashes_with_sha256(old: str, number: in
 
 
 @pytest.mark.parametrize("algorithm", [hashes.SHA256(), hashes.SHA384(), hashes.SHA512()], ids=lambda found: found.name)
-def test_channel_binding_hashes_as_the_certificate_is_signed(algorithm: hashes.HashAlgorithm) -> None:
+def test_channel_binding_uses_the_hash_of_the_certificate_signature(algorithm: hashes.HashAlgorithm) -> None:
     certificate = _certificate(ec.generate_private_key(ec.SECP256R1()), algorithm)
     assert channel_binding_of(certificate) == hashlib.new(algorithm.name, certificate).digest()
 
 
-def test_channel_binding_of_a_signature_without_a_hash_is_sha256() -> None:
+def test_channel_binding_of_a_signature_without_a_hash_uses_sha256() -> None:
     certificate = _certificate(ed25519.Ed25519PrivateKey.generate(), None)
     assert channel_binding_of(certificate) == hashlib.sha256(certificate).digest()

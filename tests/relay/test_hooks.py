@@ -1,4 +1,4 @@
-"""What gateway and agent tell each other about a session hook."""
+"""The messages about session hooks between gateway and agent."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def hook_message(**changes: Any) -> dict[str, Any]:
     return message
 
 
-def test_hook_is_read_as_it_was_sent() -> None:
+def test_hook_order_is_read_as_sent() -> None:
     message = hook_message()
     assert message["order"] == "hook"
     assert Hook.read(message) == HOOK
 
 
-def test_text_may_be_sent_in_any_valid_base64() -> None:
+def test_hook_with_empty_text_or_whole_seconds_is_read() -> None:
     assert Hook.read(hook_message(text="")) == replace(HOOK, text="")
     assert Hook.read(hook_message(seconds=3)) == replace(HOOK, seconds=3.0)
 
@@ -60,7 +60,7 @@ def test_text_may_be_sent_in_any_valid_base64() -> None:
         f"{name}={'missing' if value is MISSING else repr(value)[:20]}" for name, value in changes.items()
     ),
 )
-def test_hook_with_a_malformed_field_is_refused(changes: dict[str, Any]) -> None:
+def test_hook_order_with_a_malformed_field_is_a_protocol_violation(changes: dict[str, Any]) -> None:
     with pytest.raises(ProtocolViolation, match=r"the hook order is not valid \(\w*Error\)"):
         Hook.read(hook_message(**changes))
 
@@ -68,14 +68,14 @@ def test_hook_with_a_malformed_field_is_refused(changes: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     "hook", [MISSING, None, 7, "text", [], {}], ids=lambda hook: "missing" if hook is MISSING else str(hook)
 )
-def test_message_without_a_hook_is_refused(hook: Any) -> None:
+def test_message_without_a_hook_is_a_protocol_violation(hook: Any) -> None:
     message = {} if hook is MISSING else {"hook": hook}
     with pytest.raises(ProtocolViolation, match="the hook order is not valid"):
         Hook.read(message)
 
 
 @pytest.mark.parametrize("code", [None, 0, 1, 255])
-def test_answer_is_read_as_it_was_given(code: int | None) -> None:
+def test_outcome_of_a_hook_is_read_as_sent(code: int | None) -> None:
     outcome = HookOutcome(code, "printed\n", "it did not end in time")
     assert read_answer(json.loads(json.dumps(encode_outcome(outcome)))) == outcome
 
@@ -87,13 +87,13 @@ def test_answer_is_read_as_it_was_given(code: int | None) -> None:
         *cross(("output", "reason"), (MISSING, None, 7, [], {})),
     ],
 )
-def test_answer_with_a_malformed_field_is_refused(field: str, value: Any) -> None:
+def test_hook_outcome_with_a_malformed_field_is_a_protocol_violation(field: str, value: Any) -> None:
     answer = {**encode_outcome(HookOutcome(0, "printed", "")), field: value}
     with pytest.raises(ProtocolViolation, match="the agent's answer to the hook is not valid"):
         read_answer({name: value for name, value in answer.items() if value is not MISSING})
 
 
-def test_reason_is_cut_to_its_limit() -> None:
+def test_reason_of_a_hook_outcome_is_cut_at_its_limit() -> None:
     reasons = [
         read_answer(encode_outcome(HookOutcome(None, "", "y" * size))).reason for size in (MAX_REASON, MAX_REASON + 1)
     ]
@@ -110,7 +110,7 @@ def test_reason_is_cut_to_its_limit() -> None:
         ("x" * MAX_OUTPUT, True, "x" * (MAX_OUTPUT - len(MORE)) + MORE),
         ("a\0b\ud800", False, "a\ufffdb?"),
     ],
-    ids=["empty", "full", "too long", "cut before", "full and cut before", "characters no store takes"],
+    ids=["empty", "full", "too long", "cut before", "full and cut before", "characters that cannot be stored"],
 )
-def test_output_is_bounded_and_says_where_more_was_left_out(output: str, is_cut: bool, expected: str) -> None:
+def test_hook_output_is_cut_at_its_limit_and_marked(output: str, is_cut: bool, expected: str) -> None:
     assert truncate_output(output, is_cut=is_cut) == expected

@@ -1,4 +1,4 @@
-"""The link itself: holds, ends, what is recorded, and what is left when something breaks."""
+"""The link itself: held requests, ends, recording, and behaviour when something fails."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ from tests.support.protocols.playbook import (
     to_target,
 )
 
+from postern.domain.sessions.results import Mask
 from postern.domain.sessions.session import EndReason
-from postern.interception.events import ClientOutput, Completed, Event, Operation, Refusal
+from postern.interception.events import ClientOutput, Completed, Event, Mark, Masked, Operation, Refusal
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Work
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
@@ -52,7 +53,7 @@ def end(reason: EndReason, text: str) -> Does:
     return Does(f"end: {text}", lambda link: link.end(reason, text, "57P01"))
 
 
-def test_a_held_request_goes_on_when_it_is_let_through() -> None:
+def test_held_request_is_sent_once_it_is_approved() -> None:
     with playbook(Asks()) as play:
         play >> from_client(pg.query("review this"))
         play << QUESTION
@@ -63,7 +64,7 @@ def test_a_held_request_goes_on_when_it_is_let_through() -> None:
         play.forwarded()
 
 
-def test_a_held_request_that_is_refused() -> None:
+def test_held_request_that_is_rejected_gets_an_error() -> None:
     with playbook(Asks()) as play:
         play >> from_client(pg.query("review this"))
         play << QUESTION
@@ -72,7 +73,7 @@ def test_a_held_request_that_is_refused() -> None:
         play << to_client(refused("the reviewers said no"), pg.ready())
 
 
-def test_data_that_arrives_while_parked_waits_its_turn() -> None:
+def test_data_that_arrives_while_a_request_is_held_is_processed_in_order() -> None:
     with playbook(Asks()) as play:
         play >> from_client(pg.query("select 0"), pg.query("review this"), pg.query("select 1"))
         play << operation(1, "select 0") << to_target(pg.query("select 0")) << QUESTION
@@ -87,12 +88,12 @@ def test_data_that_arrives_while_parked_waits_its_turn() -> None:
         play.forwarded()
 
 
-def test_what_is_sent_before_a_park_is_sent_before_it() -> None:
+def test_request_before_a_held_one_is_sent_before_the_hold() -> None:
     effects = links(Asks())().receive(Side.CLIENT, pg.query("select 0") + pg.query("review this"))
     assert [type(effect) for effect in effects] == [Record, Send, HoldEffect]
 
 
-def test_a_ticket_that_nobody_gave_changes_nothing() -> None:
+def test_decision_with_an_unknown_ticket_is_ignored() -> None:
     with playbook(Asks()) as play:
         play >> resume("t1", FORWARD)
         play >> from_client(pg.query("review this"))
@@ -102,7 +103,7 @@ def test_a_ticket_that_nobody_gave_changes_nothing() -> None:
         play.leave()
 
 
-def test_the_rest_of_a_held_batch_is_judged_yet() -> None:
+def test_deny_rule_blocks_a_batch_before_an_earlier_statement_of_it_is_held() -> None:
     batch = [pg.parse("review this"), pg.bind(), pg.execute(), pg.parse("drop"), pg.bind(), pg.execute(), pg.sync()]
     link = links(Asks(), Words())()
     effects = link.receive(Side.CLIENT, b"".join(batch))
@@ -111,7 +112,7 @@ def test_the_rest_of_a_held_batch_is_judged_yet() -> None:
     assert not link.held_request  # nobody is asked about what is refused anyway
 
 
-def test_an_interceptor_behind_the_one_that_held_may_refuse() -> None:
+def test_denial_by_any_interceptor_wins_over_a_hold() -> None:
     for first, second in ((Asks(), Words("this")), (Words("this"), Asks())):
         with playbook(first, second) as play:
             play >> from_client(pg.query("review this"))
@@ -119,7 +120,7 @@ def test_an_interceptor_behind_the_one_that_held_may_refuse() -> None:
             play << to_client(refused("the word this is not allowed"), pg.ready())
 
 
-def test_each_hold_is_asked_in_turn() -> None:
+def test_holds_of_several_interceptors_are_decided_one_after_the_other() -> None:
     with playbook(Asks(), Asks(ticket="t2")) as play:
         play >> from_client(pg.query("review this"))
         play << QUESTION
@@ -132,7 +133,7 @@ def test_each_hold_is_asked_in_turn() -> None:
         play.forwarded()
 
 
-def test_two_held_statements_of_one_batch_are_asked_in_turn() -> None:
+def test_held_statements_of_one_batch_are_decided_one_after_the_other() -> None:
     batch = [pg.bind("", "s"), pg.parse("review 1"), pg.parse("review 2"), pg.sync()]
     with playbook(Asks()) as play:
         play >> from_client(*batch)
@@ -160,7 +161,7 @@ class Parses:
 
 
 def test_rest_of_a_batch_is_not_judged_while_one_statement_of_it_is_parsed() -> None:
-    """Else a batch of thousands would be gone through for each of its statements."""
+    """Otherwise a batch of thousands would be judged again for each of its statements."""
     parses = Parses()
     batch = [pg.parse(f"long {number}") for number in range(100)]
     link = links(parses)()
@@ -174,7 +175,7 @@ def test_rest_of_a_batch_is_not_judged_while_one_statement_of_it_is_parsed() -> 
 
 
 @pytest.mark.parametrize("texts", [["long", "drop"], ["long", "review", "drop"], ["review", "long", "drop"]])
-def test_refusal_behind_what_is_parsed_refuses_the_whole_batch(texts: list[str]) -> None:
+def test_denied_statement_after_a_parsed_one_blocks_the_whole_batch(texts: list[str]) -> None:
     link = links(Parses(), Asks(), Words())()
     batch = [message for text in texts for message in (pg.parse(text), pg.bind(), pg.execute())]
     effects = link.receive(Side.CLIENT, b"".join([*batch, pg.sync()]))
@@ -185,7 +186,7 @@ def test_refusal_behind_what_is_parsed_refuses_the_whole_batch(texts: list[str])
     assert [type(event) for event in recorded(effects)][-1] is Refusal
 
 
-def test_a_policy_renewed_while_parked_judges_the_whole_request_again() -> None:
+def test_policy_renewed_during_a_hold_judges_the_whole_request_again() -> None:
     with playbook(Asks()) as play:
         play >> from_client(pg.query("review drop"))
         play << HoldEffect("t1", "may review drop run?")
@@ -194,7 +195,7 @@ def test_a_policy_renewed_while_parked_judges_the_whole_request_again() -> None:
         play << operation(1, "review drop") << refusal(1) << to_client(refused(), pg.ready())
 
 
-def test_attack_a_rule_that_is_added_while_parked_holds_for_what_stands_in_front_of_what_is_held() -> None:
+def test_attack_rule_added_during_a_hold_applies_to_statements_before_the_held_one() -> None:
     batch = [pg.bind("", "s"), pg.parse("drop"), pg.parse("review this"), pg.sync()]
     with playbook(Asks()) as play:
         play >> from_client(*batch)
@@ -205,12 +206,12 @@ def test_attack_a_rule_that_is_added_while_parked_holds_for_what_stands_in_front
         play << to_client(refused(), pg.ready())
 
 
-def test_a_request_cannot_be_changed() -> None:
+def test_interceptor_that_changes_a_request_blocks_it() -> None:
     class Changes(ReadsAll):
         def see(self, event: Event, session: SessionView) -> Verdict:
             return REPLACE
 
-    message = "an interceptor tried to change a request, which this protocol cannot do"
+    message = "an interceptor tried to change a request, which this protocol does not support"
     with playbook(Changes(wants=frozenset({Operation}))) as play:
         play >> from_client(pg.query("select 1"))
         play << operation(1, "select 1") << refusal(1, "pipeline", message) << to_client(refused(message), pg.ready())
@@ -226,12 +227,12 @@ def test_a_request_cannot_be_changed() -> None:
         )
 
 
-def test_an_answer_cannot_wait() -> None:
+def test_interceptor_that_holds_an_answer_blocks_it() -> None:
     class Waits(Masks):
         def see(self, event: Event, session: SessionView) -> Verdict:
             return Hold("t1", "may this be shown?")
 
-    message = "an answer cannot wait for a decision, so it was refused"
+    message = "output cannot wait for a decision, so it was blocked"
     with playbook(Waits()) as play:
         play >> from_client(pg.query("select s"))
         play << operation(1, "select s")
@@ -241,15 +242,15 @@ def test_an_answer_cannot_wait() -> None:
         play << to_client(pg.row_description("s"), refused(message), pg.ready())
 
 
-def test_an_interceptor_that_raises_shows_nothing() -> None:
+def test_answer_is_blocked_if_an_interceptor_raises() -> None:
     link = links(Breaks(wants=frozenset(Masks().wants)))()
     link.receive(Side.CLIENT, pg.query("select s"))
     effects = link.receive(Side.TARGET, pg.row_description("s") + pg.data_row("secret-1") + b"".join(ANSWER))
     assert b"secret" not in sent(effects, Side.CLIENT)
-    assert b"breaks failed to judge this" in sent(effects, Side.CLIENT)
+    assert b"breaks failed to evaluate this" in sent(effects, Side.CLIENT)
 
 
-def test_garbage_that_arrived_while_parked_ends_the_link_when_its_turn_comes() -> None:
+def test_malformed_data_received_during_a_hold_ends_the_link_after_the_decision() -> None:
     with playbook(Asks()) as play:
         play >> from_client(pg.query("review this"))
         play << QUESTION
@@ -260,7 +261,7 @@ def test_garbage_that_arrived_while_parked_ends_the_link_when_its_turn_comes() -
         play << to_client(pg.error(text, "08P01", "FATAL")) << Close(EndReason.PROTOCOL_VIOLATION)
 
 
-def test_an_end_while_parked() -> None:
+def test_session_killed_during_a_hold_ignores_the_later_decision() -> None:
     with playbook(Asks()) as play:
         play >> from_client(pg.query("review this"))
         play << QUESTION
@@ -272,7 +273,7 @@ def test_an_end_while_parked() -> None:
         play >> end(EndReason.IDLE, "again")
 
 
-def test_a_target_that_goes_away_is_told_to_the_client() -> None:
+def test_client_gets_an_error_when_the_target_closes_the_connection() -> None:
     with playbook() as play:
         play >> from_client(pg.query("select 1"))
         play << operation(1, "select 1")
@@ -282,7 +283,7 @@ def test_a_target_that_goes_away_is_told_to_the_client() -> None:
         play << Close(EndReason.TARGET_CLOSED)
 
 
-def test_a_target_that_said_why_it_goes_is_not_talked_over() -> None:
+def test_fatal_error_of_the_target_is_not_followed_by_another_error() -> None:
     fatal = pg.error("terminating connection", "57P01", "FATAL")
     with playbook() as play:
         play >> from_target(fatal)
@@ -291,28 +292,28 @@ def test_a_target_that_said_why_it_goes_is_not_talked_over() -> None:
         play << Close(EndReason.TARGET_CLOSED)
 
 
-def test_a_client_that_sends_no_more_says_goodbye_to_the_target() -> None:
+def test_client_that_closes_its_sending_side_terminates_the_target_session_once() -> None:
     with playbook() as play:
         play >> client_finishes()
         play << to_target(pg.terminate())
         play >> client_finishes()
 
 
-def test_a_client_that_vanishes_in_the_middle_of_a_message_leaves_the_target_without_a_goodbye() -> None:
+def test_client_lost_in_a_partly_forwarded_message_does_not_terminate_the_target_session() -> None:
     with playbook() as play:
         play >> from_client(pg.copy_data("half")[:-1])
         play.forwarded()
         play >> client_finishes()
 
 
-def test_a_client_that_vanishes_with_half_a_query_said_goodbye_all_the_same() -> None:
+def test_client_lost_in_an_unforwarded_query_terminates_the_target_session() -> None:
     with playbook() as play:
         play >> from_client(pg.query("drop everything")[:-3])
         play >> client_finishes()
         play << to_target(pg.terminate())
 
 
-def test_durations_are_counted_from_the_request_to_its_end() -> None:
+def test_duration_of_a_request_is_counted_until_its_completion() -> None:
     now = 100
     link = Link(PostgresWire(), pipeline(), clock=lambda: now)
     link.receive(Side.CLIENT, pg.query("select 1") + pg.query("select 2"))
@@ -323,14 +324,14 @@ def test_durations_are_counted_from_the_request_to_its_end() -> None:
     assert [event.micros for event in first + second if isinstance(event, Completed)] == [250, 300]
 
 
-def test_counters_of_the_session() -> None:
+def test_session_counts_operations_and_denied_requests() -> None:
     chain = pipeline(Words())
     link = Link(PostgresWire(), chain, clock=lambda: 0)
     link.receive(Side.CLIENT, pg.query("select 1") + pg.query("drop") + pg.parse("x") + pg.sync())
     assert (chain.session.metrics.operations, chain.session.metrics.refused) == (2, 1)
 
 
-def test_link_that_could_not_be_recorded_takes_and_sends_nothing_more() -> None:
+def test_link_that_could_not_be_recorded_accepts_and_sends_no_more_data() -> None:
     link = links(Asks())()
     link.receive(Side.CLIENT, pg.query("select 1") + pg.query("review this"))
     farewell = link.end_unrecorded("this session cannot be recorded", "58030")
@@ -350,14 +351,14 @@ def test_link_that_could_not_be_recorded_takes_and_sends_nothing_more() -> None:
     )
 
 
-def test_farewell_that_could_not_be_recorded_is_not_repeated() -> None:
+def test_fatal_error_that_could_not_be_recorded_is_not_repeated() -> None:
     link = links()()
     link.end(EndReason.KILLED, "an admin killed this session", "57P01")
     assert link.end_unrecorded("this session cannot be recorded", "58030") == b""
 
 
 @pytest.mark.parametrize("owed", [0, 1, MAX_FILLED, MAX_FILLED + 1])
-def test_farewell_behind_a_part_of_a_message_fills_it_with_zeros(owed: int) -> None:
+def test_fatal_error_after_a_partial_message_fills_that_message_with_zeros(owed: int) -> None:
     link = links()()
     link.receive(Side.CLIENT, pg.query("select 1"))
     message = pg.data_row("x" * (MAX_FILLED + 100))
@@ -368,7 +369,7 @@ def test_farewell_behind_a_part_of_a_message_fills_it_with_zeros(owed: int) -> N
     assert last == (bytes(owed) + error if owed <= MAX_FILLED else b"")
 
 
-def test_farewell_after_an_unrecorded_part_fills_what_the_client_lacked_before_it() -> None:
+def test_fatal_error_after_an_unrecorded_part_fills_all_that_the_client_lacks() -> None:
     link = links()()
     link.receive(Side.CLIENT, pg.query("select 1"))
     message = pg.data_row("x" * 100)
@@ -378,7 +379,7 @@ def test_farewell_after_an_unrecorded_part_fills_what_the_client_lacked_before_i
 
 
 @interpreted_only
-def test_a_wire_that_breaks_ends_the_link(caplog: pytest.LogCaptureFixture) -> None:
+def test_wire_that_raises_ends_the_link_without_showing_the_error(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(PostgresWire):
         def feed_target(self, data: bytes) -> None:
             raise RuntimeError("a bug")
@@ -390,7 +391,7 @@ def test_a_wire_that_breaks_ends_the_link(caplog: pytest.LogCaptureFixture) -> N
     assert "could not be handled" in caplog.text
 
 
-def test_playbooks_fail_when_they_should() -> None:
+def test_playbook_with_missing_or_wrong_effects_fails() -> None:
     sent_query, forwarded = from_client(pg.query("select 1")), to_target(pg.query("select 1"))
     with pytest.raises(PlaybookError, match="whole: client sends"), playbook() as play:
         play >> sent_query << operation(1, "select 2") << forwarded
@@ -406,7 +407,7 @@ def test_playbooks_fail_when_they_should() -> None:
         playbook() >> sent_query
 
 
-def test_the_rules_of_the_record_are_held() -> None:
+def test_order_check_requires_that_data_is_recorded_before_it_is_sent() -> None:
     unrecorded = Send(Side.CLIENT, b"x")
     with pytest.raises(PlaybookError, match="the client is sent"):
         OrderCheck().check([unrecorded])
@@ -425,3 +426,46 @@ def recorded(effects: list[Record | Send | HoldEffect | Close]) -> list[Event]:
 
 def sent(effects: list[Record | Send | HoldEffect | Close], side: Side) -> bytes:
     return b"".join(effect.data for effect in effects if isinstance(effect, Send) and effect.side is side)
+
+
+@dataclass
+class MarksRows(Masks):
+    """Marks the second column, and refuses rows in which `top` stands."""
+
+    def see(self, event: Event, session: SessionView) -> Verdict:
+        super().see(event, session)
+        session.marks.append(Mark(Mask("people", "hash"), (1,), whole=True))
+        return Refuse("marks", "no") if self.seen and self.seen[-1] == b"top" else FORWARD
+
+
+def asked(link: Link) -> None:
+    link.receive(Side.CLIENT, pg.query("select a; select b"))
+
+
+def test_marks_are_recorded_before_the_output_with_the_position_of_their_rows() -> None:
+    link = links(MarksRows())()
+    asked(link)
+    described = pg.row_description(("a", 25, 0))
+    first, second = pg.data_row("x") * 2, pg.data_row("yy")
+    data = described + first + pg.command_complete("SELECT 2") + described + second + pg.command_complete("SELECT 1")
+    (record, _) = link.receive(Side.TARGET, data + pg.ready())
+    assert isinstance(record, Record)
+    one, other, output, *_ = record.events
+    assert isinstance(one, Masked)
+    assert isinstance(other, Masked)
+    assert isinstance(output, ClientOutput)
+    assert output.data[one.at : one.at + one.size] == first
+    assert output.data[other.at : other.at + other.size] == second
+    assert (one.exchange, one.rows, other.rows) == (1, 2, 1)
+    assert one.marks == other.marks == [Mark(Mask("people", "hash"), (1,), whole=True)]
+
+
+def test_denied_rows_leave_no_marks() -> None:
+    link = links(MarksRows())()
+    asked(link)
+    data = pg.row_description(("a", 25, 0)) + pg.data_row("top") + pg.command_complete("SELECT 1") + pg.ready()
+    effects = link.receive(Side.TARGET, data)
+    assert not any(isinstance(event, Masked) for event in recorded(effects))
+    asked(link)
+    data = pg.row_description(("a", 25, 0)) + pg.data_row("x") + pg.command_complete("SELECT 1") + pg.ready()
+    assert [len(event.marks) for event in recorded(link.receive(Side.TARGET, data)) if isinstance(event, Masked)] == [1]

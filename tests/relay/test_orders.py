@@ -1,4 +1,4 @@
-"""What gateway and agent tell each other about a target."""
+"""The orders about targets between gateway and agent."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def order() -> Order:
     )
 
 
-def test_an_order_carries_the_trace(order: Order) -> None:
+def test_order_carries_the_trace_context(order: Order) -> None:
     traced = replace(order, trace=TRACEPARENT)
     assert Order.read(traced.message(DIAL)) == traced
     assert Order.read(order.message(DIAL)).trace == ""
 
 
-def test_an_older_gateways_order_is_read(order: Order) -> None:
+def test_order_of_an_older_gateway_is_read(order: Order) -> None:
     message = order.message(DIAL)
     del message["traceparent"]
     del message["start"]["channel"], message["start"]["host_keys"]
@@ -62,7 +62,7 @@ def test_an_older_gateways_order_is_read(order: Order) -> None:
 
 @pytest.mark.parametrize("host_keys", [None, (), ("ssh-ed25519 AAAA", "ssh-rsa BBBB")])
 @pytest.mark.parametrize("kind", ChannelKind)
-def test_an_order_carries_the_channel_and_the_host_keys(
+def test_order_carries_the_channel_and_the_host_keys(
     order: Order, kind: ChannelKind, host_keys: tuple[str, ...] | None
 ) -> None:
     start = Start(channel=ChannelRequest(kind, "cat '\udcff'", str(uuid4())), host_keys=host_keys)
@@ -70,7 +70,7 @@ def test_an_order_carries_the_channel_and_the_host_keys(
     assert Order.read(json.loads(json.dumps(given.message(DIAL)))) == given
 
 
-def test_a_channel_that_is_none_is_no_order(order: Order) -> None:
+def test_order_with_an_unknown_channel_kind_is_a_protocol_violation(order: Order) -> None:
     message = order.message(DIAL)
     message["start"] |= {"channel": {"kind": "x11", "what": "", "login": ""}}
     with pytest.raises(ProtocolViolation):
@@ -78,7 +78,7 @@ def test_a_channel_that_is_none_is_no_order(order: Order) -> None:
 
 
 @pytest.mark.parametrize("given", ["x", 7, None, [], TRACEPARENT + "\n", "0" * 100_000])
-def test_what_is_no_trace_is_none(order: Order, given: Any) -> None:
+def test_invalid_trace_context_is_ignored(order: Order, given: Any) -> None:
     assert Order.read({**order.message(DIAL), "traceparent": given}).trace == ""
 
 
@@ -133,13 +133,13 @@ def full_message(order: Order) -> dict[str, Any]:
     ],
     ids=short,
 )
-def test_order_with_a_malformed_field_is_refused(order: Order, path: str, value: Any) -> None:
+def test_order_with_a_malformed_field_is_a_protocol_violation(order: Order, path: str, value: Any) -> None:
     message = change(full_message(order), path, value)
     with pytest.raises(ProtocolViolation, match=r"the order is not valid \(\w*Error\)"):
         Order.read(message)
 
 
-def test_refused_order_does_not_quote_its_secret(order: Order) -> None:
+def test_error_about_a_malformed_order_does_not_quote_its_secret(order: Order) -> None:
     message = order.message(DIAL) | {"timeout": "eA=="}
     with pytest.raises(ProtocolViolation) as refused:
         Order.read(message)
@@ -147,7 +147,7 @@ def test_refused_order_does_not_quote_its_secret(order: Order) -> None:
     assert refused.value.__suppress_context__
 
 
-def test_answer_carries_what_the_agent_reached() -> None:
+def test_answer_carries_parameters_and_cancel_key_of_the_target() -> None:
     reached = Target(StreamHandshake(), {"server_version": "17.2"}, (1 << 64) - 1, b"\0\xff")
     target = Target(StreamHandshake())
     read_answer(target, json.loads(json.dumps(encode_answer(reached))))
@@ -165,7 +165,7 @@ def test_answer_carries_what_the_agent_reached() -> None:
         *cross(("key",), ("x", "abc", None, 7, [])),
     ],
 )
-def test_answer_with_a_malformed_field_is_refused(field: str, value: Any) -> None:
+def test_answer_with_a_malformed_field_is_a_protocol_violation(field: str, value: Any) -> None:
     answer = change(encode_answer(Target(StreamHandshake(), {"a": "b"}, 1, b"key")), field, value)
     with pytest.raises(ProtocolViolation, match="the agent's answer is not valid"):
         read_answer(Target(StreamHandshake()), answer)
@@ -192,12 +192,12 @@ def test_gateway_raises_the_error_that_the_agent_had(error: PosternError) -> Non
 
 
 @pytest.mark.parametrize("code", ["", "Malformed", "KeyError", "SystemExit", "Unauthenticated"])
-def test_error_of_any_other_kind_makes_the_target_unavailable(code: str) -> None:
+def test_unknown_kind_of_agent_error_makes_the_target_unavailable(code: str) -> None:
     raised = decode_error(Refused(code, "something else", {}))
     assert (type(raised), raised.message) == (Unavailable, "something else")
 
 
-def test_refusal_by_a_target_needs_no_details() -> None:
+def test_error_of_a_target_is_read_without_details() -> None:
     raised = decode_error(Refused("TargetRefused", "no", {}))
     assert isinstance(raised, TargetRefused)
     assert (raised.code, raised.hint) == ("", "")

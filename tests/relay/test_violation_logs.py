@@ -1,5 +1,6 @@
-"""Each link that ends because of a protocol violation says so in the log: one line with the session, the side, what was
-seen and where, and never what a statement or a row holds."""
+"""Each link that a protocol violation ends logs one line: the session, the side, and what was wrong and where.
+
+The line never contains text of a statement or a row."""
 
 from __future__ import annotations
 
@@ -94,25 +95,25 @@ ROW = pg.data_row(SECRET.encode())
 CASES = {
     # PostgreSQL
     "postgres: a client's message of unknown type": Case(
-        postgres, [client(b"~\0\0\0\x30" + SECRET.encode())], r"message type '~' at byte 0, while nothing is owed"),
-    "postgres: a client's length that is none": Case(
+        postgres, [client(b"~\0\0\0\x30" + SECRET.encode())], r"message type '~' at byte 0, with no pending response"),
+    "postgres: an invalid length from a client": Case(
         postgres, [QUERY, client(b"Q\0\0\0\3" + SECRET.encode())],
-        r"'Q' at byte \d+, while the answer to Query is owed"),
+        r"'Q' at byte \d+, while the response to Query is pending"),
     "postgres: a Query with two texts": Case(
         postgres, [client(pg.query("select 1")), client(pm(b"Q", b"a\0" + SECRET.encode() + b"\0"))],
         r"'Q' at byte 14"),
-    "postgres: a Describe of nothing": Case(
+    "postgres: a Describe of an unknown kind": Case(
         postgres, [client(pm(b"D", b"X" + SECRET.encode() + b"\0"), pg.sync())], r"'D' at byte 0"),
-    "postgres: an Execute that is cut": Case(
+    "postgres: a truncated Execute": Case(
         postgres, [client(pm(b"E", b"\0\0")), ], r"'E' at byte 0"),
     "postgres: a query while data is copied": Case(
         postgres, [client(pg.query("copy t from stdin")), target(pg.copy_in()), QUERY],
-        r"'Q' at byte \d+, while data is copied in"),
-    "postgres: a row that nobody asked for": Case(postgres, [target(ROW)], r"'D' at byte 0, while nothing is owed"),
+        r"'Q' at byte \d+, while the client sends COPY data"),
+    "postgres: an unrequested row": Case(postgres, [target(ROW)], r"'D' at byte 0, with no pending response"),
     "postgres: an answer out of its turn": Case(
-        postgres, [QUERY, target(pm(b"1", SECRET.encode()))], r"'1' at byte 0, while the answer to Query"),
+        postgres, [QUERY, target(pm(b"1", SECRET.encode()))], r"'1' at byte 0, while the response to Query"),
     "postgres: a second ReadyForQuery": Case(
-        postgres, [QUERY, target(pg.command_complete("SELECT 1"), pg.ready(), pg.ready())], r"'Z' at byte \d+, while"),
+        postgres, [QUERY, target(pg.command_complete("SELECT 1"), pg.ready(), pg.ready())], r"'Z' at byte \d+, with"),
     "postgres: a target's message of unknown type": Case(
         postgres, [QUERY, target(pm(b"~", SECRET.encode()))], r"'~' at byte 0"),
     # MySQL
@@ -121,21 +122,24 @@ CASES = {
     "mysql: an empty command": Case(mysql, [MY_QUERY, client(mm.packet(0, b""))], r"packet number 0 of 0 bytes at b"),
     "mysql: a ping with a text": Case(
         mysql, [client(mm.command(mm.COM_PING, SECRET.encode()))], r"command 0x0e in packet number 0 of 15 bytes"),
-    "mysql: a command that names no statement": Case(
+    "mysql: a command without a statement id": Case(
         mysql, [client(mm.command(mm.COM_STMT_EXECUTE, b"\1"))], r"command 0x17"),
-    "mysql: an answer that nobody asked for": Case(
-        mysql, [target(mm.packet(1, SECRET.encode()))], r"packet number 1 of 14 bytes at byte 0, owing no answer"),
+    "mysql: an unrequested answer": Case(
+        mysql, [target(mm.packet(1, SECRET.encode()))],
+        r"packet number 1 of 14 bytes at byte 0, with no pending response"),
     "mysql: a target's packet out of order": Case(
-        mysql, [MY_QUERY, target(mm.packet(9, SECRET.encode()))], r"number 9 .* answering a query \(its start\)"),
-    "mysql: an OK packet that is none": Case(
-        mysql, [MY_QUERY, target(mm.packet(1, b"\0\xfb" + SECRET.encode()))], r"answering a query \(its start\)"),
-    "mysql: an end of rows that is none": Case(
+        mysql, [MY_QUERY, target(mm.packet(9, SECRET.encode()))],
+        r"number 9 .* in the response to a query \(its start\)"),
+    "mysql: an invalid OK packet": Case(
+        mysql, [MY_QUERY, target(mm.packet(1, b"\0\xfb" + SECRET.encode()))],
+        r"in the response to a query \(its start\)"),
+    "mysql: an invalid end of rows": Case(
         mysql, [MY_QUERY, target(my.AnswerPackets().columns("a").row(SECRET).add(b"\xfe\0").bytes)], r"\(its rows\)"),
-    "mysql: an end of columns that is none": Case(
+    "mysql: an invalid end of columns": Case(
         mysql, [MY_QUERY, target(my.AnswerPackets().add(b"\1").add(b"def").add(SECRET.encode()).bytes)],
         r"\(its columns\)"),
     # programs, terminals and SSH
-    "terminal: a client's frame that is too long": Case(terminal, [client(TOO_LONG)], r"the program has not begun"),
+    "terminal: a client's frame that is too long": Case(terminal, [client(TOO_LONG)], r"the program has not started"),
     "terminal: a client's frame of unknown kind": Case(
         terminal, [client(tm.frame(99, SECRET.encode()))], r"a frame up to byte 19"),
     "terminal: a program that is started twice": Case(terminal, [STARTED, STARTED], r"a frame up to byte 10"),
@@ -153,7 +157,9 @@ CASES = {
 
 @pytest.mark.parametrize("size", [0, 1, 7])
 @pytest.mark.parametrize("name", CASES)
-def test_a_link_that_ends_by_a_violation_is_in_the_log(name: str, size: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_protocol_violation_that_ends_a_link_is_logged_without_content(
+    name: str, size: int, caplog: pytest.LogCaptureFixture
+) -> None:
     case = CASES[name]
     caplog.set_level(logging.DEBUG)
     view = SessionView(SESSION, "ada@example.com", frozenset(), "shop", "database", "", {})
@@ -202,18 +208,18 @@ def session_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 BREAKS = {
     "a frame of unknown kind": header(99, 0, 4) + b"....",
     "a control frame that is too long": header(frames.OPEN, 3, 0xFFFFFF),
-    "a frame for a stream that never was": header(frames.END, 77, 0),
-    "data for a stream that never was": header(frames.DATA, 77, 14) + SECRET.encode(),
+    "a frame for an unknown stream": header(frames.END, 77, 0),
+    "data for an unknown stream": header(frames.DATA, 77, 14) + SECRET.encode(),
     "credit that cannot be read": header(frames.CREDIT, 1, 14) + SECRET.encode(),
     "a second answer": header(frames.ACCEPT, 1, 2) + b"{}",
-    "a message that is no JSON": header(frames.OPEN, 3, 14) + SECRET.encode(),
+    "a message that is not JSON": header(frames.OPEN, 3, 14) + SECRET.encode(),
 }
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 4096])
 @pytest.mark.parametrize("side", Side)
 @pytest.mark.parametrize("what", BREAKS)
-def test_sessions_of_a_tunnel_that_breaks_the_protocol_are_in_the_log(
+def test_protocol_violation_of_a_tunnel_is_logged_for_its_sessions(
     what: str, side: Side, chunk: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -235,11 +241,11 @@ def test_sessions_of_a_tunnel_that_breaks_the_protocol_are_in_the_log(
     assert line.startswith(f"session {SESSION} ends: the connection to its {side.value} failed: the tunnel was lost: ")
     [tunnel] = [record for record in caplog.records if "its peer broke the protocol" in record.getMessage()]
     assert tunnel.levelno == logging.WARNING
-    assert "a tunnel with 1 streams is given up" in tunnel.getMessage()
+    assert "closing a tunnel with 1 streams" in tunnel.getMessage()
     assert SECRET not in caplog.text
 
 
-def test_a_tunnel_that_is_lost_otherwise_is_no_offence(caplog: pytest.LogCaptureFixture) -> None:
+def test_lost_tunnel_is_not_logged_as_a_protocol_violation(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
 
     async def work() -> None:
@@ -269,7 +275,7 @@ def test_a_tunnel_that_is_lost_otherwise_is_no_offence(caplog: pytest.LogCapture
     ],
     ids=repr,
 )
-async def test_channels_of_an_ssh_connection_that_breaks_the_protocol_are_in_the_log(
+async def test_protocol_violation_of_an_ssh_connection_is_logged_for_its_channels(
     error: Exception | None, is_offence: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -286,7 +292,7 @@ async def test_channels_of_an_ssh_connection_that_breaks_the_protocol_are_in_the
     assert not any("\n" in line for line in lines)
 
 
-def test_a_target_that_breaks_the_protocol_at_an_agent_is_known_as_such() -> None:
+def test_protocol_violation_seen_by_an_agent_is_decoded_as_one() -> None:
     refused = Refused(*encode_error(ProtocolViolation("the target says nonsense")))
     error = decode_error(refused)
     assert isinstance(error, ProtocolViolation)

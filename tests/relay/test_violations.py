@@ -1,4 +1,4 @@
-"""What a link tells of rules that were broken."""
+"""What a link reports about guardrail violations."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def watched(*interceptors: Interceptor) -> tuple[Link, list[Told]]:
 
 
 @pytest.mark.parametrize("size", [1, 7, 1 << 16])
-def test_what_is_refused_warned_of_and_held_is_told_with_what_was_asked(size: int) -> None:
+def test_denied_warned_and_held_statements_are_reported_with_their_text(size: int) -> None:
     link, told = watched(Words(), Warns(), Asks())
     for text in ("drop it", "careful", "select 1", "review this"):
         data = pg.query(text)
@@ -58,7 +58,7 @@ def test_what_is_refused_warned_of_and_held_is_told_with_what_was_asked(size: in
     assert told[3:] == [("deny", "asks", "bob rejected it", ["review this"])]
 
 
-def test_what_is_found_in_answers_is_told_without_a_statement() -> None:
+def test_violation_in_an_answer_is_reported_without_a_statement() -> None:
     answer = [pg.row_description("name"), pg.data_row(b"careful"), pg.command_complete("SELECT 1"), pg.ready()]
     link, told = watched(Warns())
     link.receive(Side.CLIENT, pg.query("select name"))
@@ -70,7 +70,7 @@ def test_what_is_found_in_answers_is_told_without_a_statement() -> None:
     assert told == [("deny", "withholds", "a secret is not shown", [])]
 
 
-def test_what_breaks_no_rule_is_not_told() -> None:
+def test_allowed_and_masked_output_is_not_reported() -> None:
     link, told = watched(ReadsAll(), Masks(), Explains())
     link.receive(Side.CLIENT, pg.query("select name"))
     row = pg.data_row(b"secret-1")
@@ -79,6 +79,6 @@ def test_what_breaks_no_rule_is_not_told() -> None:
     assert told == []
 
 
-def test_a_link_without_anybody_to_tell_refuses_all_the_same() -> None:
+def test_link_without_a_violation_listener_still_denies() -> None:
     link = Link(PostgresWire(max_message=1 << 20), pipeline(Words()), clock=lambda: 0)
     assert link.receive(Side.CLIENT, pg.query("drop it")) != []

@@ -1,4 +1,4 @@
-"""Whoever gives values gets no code out of them, whoever writes a runbook gets no server out of it."""
+"""Inputs never become code of a script, and runbooks never run code on the server."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def literal(text: str) -> str:
     "value",
     ["{{ .secret }}", "{{ printf `%s` . }}", "%s%n", "{0.__class__}", "${7*7}", "<%= 7*7 %>", "{% for %}", "$x", "{{"],
 )
-def test_attack_a_value_is_never_read_as_a_template(value: str) -> None:
+def test_attack_input_is_never_parsed_as_a_template(value: str) -> None:
     text = '{{ .a }}|{{ printf "%s" .a }}|{{ $x := .a }}{{ $x }}|{{ with .a }}{{ . }}{{ end }}|{{ print .a }}'
     assert refused_or(text, ScriptSyntax.DOLLAR_QUOTES, a=value) == "|".join([value] * 5)
 
@@ -69,7 +69,7 @@ def test_attack_a_value_is_never_read_as_a_template(value: str) -> None:
         "{{ index . .a }}",
     ],
 )  # fmt: skip
-def test_attack_no_expression_leads_to_python_or_makes_a_value_a_format(text: str) -> None:
+def test_attack_expression_reaches_no_python_attribute_and_no_format(text: str) -> None:
     with pytest.raises(TemplateError):
         parse(text).render({one.name: "a" for one in parse(text).parameters}, ScriptSyntax.SHELL)
 
@@ -94,7 +94,7 @@ def test_attack_no_expression_leads_to_python_or_makes_a_value_a_format(text: st
         "{{ range 20000 }}{{ $.a | html | js | encodeb64 | len }}{{ end }}",
     ],
 )
-def test_attack_a_runbook_cannot_run_away(text: str) -> None:
+def test_attack_rendering_is_bounded_in_steps_and_output(text: str) -> None:
     with pytest.raises(TemplateError):
         parse(text).render({one.name: "a" * 500_000 for one in parse(text).parameters}, ScriptSyntax.OTHER)
 
@@ -108,9 +108,7 @@ def test_attack_a_runbook_cannot_run_away(text: str) -> None:
         "{{ range 2000 }}{{ len $.a }}{{ end }}",
     ],
 )
-def test_attack_a_rendering_lets_others_have_their_turn_and_ends_when_it_is_told(
-    syntax: ScriptSyntax, text: str
-) -> None:
+def test_attack_rendering_yields_often_and_stops_when_interrupted(syntax: ScriptSyntax, text: str) -> None:
     turns: list[None] = []
     parse(text).render({"a": "a b"}, syntax, rest=lambda: turns.append(None))
     assert len(turns) > 100
@@ -139,7 +137,7 @@ def test_attack_a_rendering_lets_others_have_their_turn_and_ends_when_it_is_told
         "\ud800",
     ],
 )
-def test_attack_a_text_that_is_too_much_is_no_template(text: str) -> None:
+def test_attack_oversized_template_is_rejected(text: str) -> None:
     with pytest.raises(TemplateError):
         parse(text)
 
@@ -149,7 +147,7 @@ def test_attack_a_text_that_is_too_much_is_no_template(text: str) -> None:
     st.lists(st.sampled_from(PIECES.split("¦")), max_size=25).map("".join) | TEXT.map(lambda text: "{{" + text + "}}"),
     TEXT,
 )
-def test_whatever_the_text_and_the_values_are_there_is_an_answer_or_an_error_of_ours(text: str, value: str) -> None:
+def test_any_template_with_any_input_renders_or_raises_a_documented_error(text: str, value: str) -> None:
     try:
         template = parse(text)
     except TemplateError as error:
@@ -166,12 +164,12 @@ def test_whatever_the_text_and_the_values_are_there_is_an_answer_or_an_error_of_
 
 
 @pytest.mark.parametrize("value", ["\ud800", "a\0b", "a" * 1_000_001])
-def test_attack_values_that_are_no_text_are_refused(value: str) -> None:
+def test_attack_input_that_is_not_valid_text_is_rejected(value: str) -> None:
     with pytest.raises(RenderError, match="input a"):
         parse('{{ .a | type "file" }}').render({"a": value}, ScriptSyntax.SHELL)
 
 
-def test_attack_no_error_holds_a_value() -> None:
+def test_attack_render_errors_never_contain_an_input() -> None:
     secret = "hunter2 '$(x)\n"
     for text in (
         '{{ .a | type "password" | pattern "^x$" }}',
@@ -228,8 +226,8 @@ def around(chance: random.Random, pieces: Sequence[str], function: str) -> str:
     return literal(before) + '{{ .a | type "textarea" | ' + function + " }}" + literal(behind)
 
 
-def test_attack_no_place_in_a_shell_script_makes_a_quoted_value_run(tmp_path: Path) -> None:
-    """Scripts that no shell takes are left out: after a syntax error bash reads on at the next line."""
+def test_attack_quoted_input_never_runs_at_any_position_of_a_shell_script(tmp_path: Path) -> None:
+    """Scripts that shells reject are left out: after a syntax error bash continues at the next line."""
     chance = random.Random(2026)
     ran = 0
     for _ in range(400):
@@ -323,7 +321,7 @@ ARITHMETIC, COMMAND = f"a[$({HIT})]", HIT
         ("echo x >& $(echo ", ")", f"$({HIT})"),
     ],
 )
-def test_attack_what_a_shell_reads_once_more_takes_no_value_that_could_be_code(
+def test_attack_shell_construct_that_is_evaluated_again_rejects_unsafe_inputs(
     function: str, before: str, behind: str, value: str
 ) -> None:
     text = literal(before) + '{{ .a | type "textarea" | ' + function + " }}" + literal(behind)
@@ -358,7 +356,7 @@ def test_attack_what_a_shell_reads_once_more_takes_no_value_that_could_be_code(
         ("cat <<'EOF'\nx\\\nEOF\necho {{ .a | squote }}", "cat <<'EOF'\nx\\\nEOF\necho 'a b'"),
     ],
 )
-def test_what_a_shell_reads_once_takes_any_value(text: str, expected: str) -> None:
+def test_shell_construct_that_is_evaluated_once_accepts_any_input(text: str, expected: str) -> None:
     assert refused_or(text, ScriptSyntax.SHELL, a="a b") == expected
 
 
@@ -381,7 +379,7 @@ def test_what_a_shell_reads_once_takes_any_value(text: str, expected: str) -> No
         ("echo ", " $(case x in x) echo;; esac)"),
     ],
 )
-def test_attack_a_script_that_is_left_open_takes_no_value_at_any_place(function: str, before: str, behind: str) -> None:
+def test_attack_unclosed_shell_script_accepts_no_unsafe_input(function: str, before: str, behind: str) -> None:
     text = literal(before) + '{{ .a | type "textarea" | ' + function + " }}" + literal(behind)
     assert refused_or(text, ScriptSyntax.SHELL, a=f"$({HIT})") is None
     assert refused_or("echo a " + literal(behind), ScriptSyntax.SHELL) is not None
@@ -418,7 +416,7 @@ def test_attack_a_script_that_is_left_open_takes_no_value_at_any_place(function:
         ("cat <<E $(true\n", "\nE\n)\nE\n"),
     ],
 )
-def test_attack_what_shells_read_in_ways_of_their_own_takes_no_value(before: str, behind: str) -> None:
+def test_attack_ambiguous_shell_syntax_accepts_no_unsafe_input(before: str, behind: str) -> None:
     for function in ("squote", "dquote"):
         text = literal(before) + '{{ .a | type "textarea" | ' + function + " }}" + literal(behind)
         for value in SHELL_VALUES:
@@ -440,24 +438,24 @@ def test_attack_what_shells_read_in_ways_of_their_own_takes_no_value(before: str
         ("IFS=$'\\n\\t' read -r a <<< ", ""),
     ],
 )
-def test_what_is_closed_takes_any_value(before: str, behind: str) -> None:
+def test_closed_shell_script_accepts_any_quoted_input(before: str, behind: str) -> None:
     script = refused_or(literal(before) + "{{ .a | squote }}" + literal(behind), ScriptSyntax.SHELL, a="$(x) it's")
     assert script == before + "'$(x) it'\\''s'" + behind
 
 
 @pytest.mark.parametrize("name", ["", "a\\nb", "a\\x1b[2J", "\\u202eb", "a\\u0085"])
-def test_attack_the_name_of_a_parameter_steers_no_terminal(name: str) -> None:
+def test_attack_parameter_name_with_unprintable_characters_is_rejected(name: str) -> None:
     with pytest.raises(TemplateError, match="printable characters"):
         parse('{{ index . "' + name + '" | required "x" }}')
 
 
-def test_attack_no_script_holds_a_nul() -> None:
+def test_attack_rendered_script_never_contains_a_nul() -> None:
     for text in ("{{ .a | decodeb64 }}", '{{ "\\x00" }}', '{{ printf "%c" 0 }}'):
         with pytest.raises(RenderError, match="NUL"):
             parse(text).render({"a": "AAA="} if ".a" in text else {}, ScriptSyntax.SHELL)
 
 
-def test_attack_variables_are_looked_for_among_few() -> None:
+def test_attack_number_of_template_variables_is_limited() -> None:
     made = "".join(f"{{{{ $a{number} := 1 }}}}" for number in range(250))
     with pytest.raises(TemplateError, match="more than 200 variables"):
         parse(made)
@@ -489,14 +487,14 @@ SQL_PIECES = [
         (ScriptSyntax.SQL, "\\echo {{ .a | squote }}\n"),
     ],
 )
-def test_attack_a_command_of_the_program_takes_plain_words(syntax: ScriptSyntax, text: str) -> None:
+def test_attack_client_command_accepts_only_plain_words(syntax: ScriptSyntax, text: str) -> None:
     text = text.replace("quotechar `\\``", 'quotechar "`"').replace(".a |", '.a | type "textarea" |')
     for value in (f"\n{INSERT};", f"$({HIT})", "it's"):
         assert refused_or(text, syntax, a=value) is None
         assert refused_or(text + 'select {{ .a | type "textarea" | squote }}', syntax, a="a/b.csv") is not None
 
 
-def test_attack_a_statement_that_is_left_open_takes_no_value_at_any_place() -> None:
+def test_attack_unclosed_statement_accepts_no_unsafe_input() -> None:
     for syntax, behind in (
         (ScriptSyntax.DOLLAR_QUOTES, "; do $$ begin"),
         (ScriptSyntax.DOLLAR_QUOTES, ", E'\\\\'x'"),
@@ -510,7 +508,7 @@ def test_attack_a_statement_that_is_left_open_takes_no_value_at_any_place() -> N
         assert refused_or(text, syntax, a="7") is not None
 
 
-def test_attack_lines_of_data_take_no_values() -> None:
+def test_attack_copy_data_lines_accept_no_unsafe_input() -> None:
     for text in (
         "copy t from stdin csv;\n1,{{ .a | dquote }}\n\\.\n",
         "\\copy t from pstdin\n{{ .a | dquote }}\n\\.\n",
@@ -522,7 +520,7 @@ def test_attack_lines_of_data_take_no_values() -> None:
         )
 
 
-def test_what_is_no_command_of_a_program_takes_any_value() -> None:
+def test_statement_that_only_resembles_a_client_command_accepts_any_input() -> None:
     for syntax, text in (
         (ScriptSyntax.DOLLAR_QUOTES, "\\set ON_ERROR_STOP on\nselect {{ .a | squote }}\n"),
         (ScriptSyntax.BACKSLASH_ESCAPES, "update t set\n  source = {{ .a | squote }}"),
@@ -534,7 +532,7 @@ def test_what_is_no_command_of_a_program_takes_any_value() -> None:
         assert refused_or(text, syntax, a="it's; x") is not None
 
 
-def test_attack_no_place_in_a_statement_makes_a_quoted_value_run() -> None:
+def test_attack_quoted_input_never_runs_at_any_position_of_a_statement() -> None:
     chance = random.Random(2026)
     ran = 0
     with sqlite3.connect(":memory:") as base:

@@ -28,14 +28,14 @@ def said(parameter: Parameter) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
 
 
-def test_there_are_enough_of_them_and_each_has_its_expectation() -> None:
+def test_conformance_set_has_at_least_40_runbooks_each_with_an_expectation() -> None:
     assert len(RUNBOOKS) >= 40
     assert all(path.with_name(path.name + ".json").exists() for path in RUNBOOKS)
     assert len(list(FOLDER.iterdir())) == 2 * len(RUNBOOKS)
 
 
 @pytest.mark.parametrize("path", RUNBOOKS, ids=lambda path: str(path.name))
-def test_a_runbook_asks_for_what_it_should_and_becomes_what_it_should(path: Path) -> None:
+def test_runbook_has_the_expected_parameters_and_renders_the_expected_scripts(path: Path) -> None:
     expected = json.loads(path.with_name(path.name + ".json").read_text())
     if "error" in expected:
         with pytest.raises(TemplateError) as refused:

@@ -1,4 +1,4 @@
-"""What is quoted is read back by the real engines as it was given, whatever their settings."""
+"""Quoted inputs are read back unchanged by the real engines, whatever their settings."""
 
 from __future__ import annotations
 
@@ -71,18 +71,18 @@ def shell_reads(shell: str, literals: list[str]) -> list[str]:
     "shell", [name for name in ("bash", "dash", "sh", "zsh", "ksh", "busybox") if shutil.which(name)]
 )
 @pytest.mark.parametrize("quote", ["'", '"'])
-def test_a_shell_reads_back_what_was_quoted(shell: str, quote: str) -> None:
+def test_shell_reads_back_a_quoted_hostile_value(shell: str, quote: str) -> None:
     assert shell_reads(shell, [quote_value(ScriptSyntax.SHELL, quote, one) for one in HOSTILE]) == HOSTILE
 
 
 @settings(deadline=None, max_examples=25)
 @given(st.lists(TEXTS, min_size=1, max_size=20), st.sampled_from("'\""))
-def test_a_shell_reads_back_any_text(values: list[str], quote: str) -> None:
+def test_shell_reads_back_any_quoted_text(values: list[str], quote: str) -> None:
     assert shell_reads("sh", [quote_value(ScriptSyntax.SHELL, quote, one) for one in values]) == values
 
 
 @pytest.mark.parametrize("quote", ["'", '"'])
-def test_an_interactive_shell_looks_up_no_history_for_it(quote: str) -> None:
+def test_interactive_shell_does_not_expand_history_in_a_quoted_value(quote: str) -> None:
     literal = quote_value(ScriptSyntax.SHELL, quote, "a!b !! !x")
     script = f"set -o history -H\necho before\nprintf '%s' {literal}\n"
     made = subprocess.run(["bash"], input=script.encode(), capture_output=True, check=True, timeout=60)
@@ -91,7 +91,7 @@ def test_an_interactive_shell_looks_up_no_history_for_it(quote: str) -> None:
 
 @settings(deadline=None)
 @given(TEXTS)
-def test_sqlite_reads_back_any_text(value: str) -> None:
+def test_sqlite_reads_back_any_quoted_text(value: str) -> None:
     literals = [quote_value(ScriptSyntax.SQLITE, "'", value)]
     if "\\" not in value:
         literals.append(quote_value(ScriptSyntax.SQL, "'", value))
@@ -108,7 +108,7 @@ def test_sqlite_reads_back_any_text(value: str) -> None:
 
 @pytest.mark.parametrize("conforming", ["on", "off"])
 @pytest.mark.parametrize("backslash_quote", ["on", "off", "safe_encoding"])
-def test_postgres_reads_back_what_was_quoted_under_every_setting(
+def test_postgres_reads_back_a_quoted_value_under_every_setting(
     postgres_server: PostgresServer, conforming: str, backslash_quote: str
 ) -> None:
     with psycopg.connect(postgres_server.dsn(), autocommit=True) as base:
@@ -152,7 +152,7 @@ def asking(server: MariaDbServer, mode: str) -> Iterator[Callable[[str], Any]]:
         yield ask
 
 
-def test_mysql_reads_back_what_was_quoted(mariadb: MariaDbServer) -> None:
+def test_mysql_reads_back_a_quoted_value(mariadb: MariaDbServer) -> None:
     with asking(mariadb, "") as ask:
         for value in HOSTILE:
             assert ask(f"select {quote_value(ScriptSyntax.BACKSLASH_ESCAPES, chr(39), value)}")[0] == value
@@ -162,7 +162,7 @@ def test_mysql_reads_back_what_was_quoted(mariadb: MariaDbServer) -> None:
             assert ask(f"select a.{name} from (select 7 as {name}) a") == (7, value)
 
 
-def test_mysql_without_escapes_reads_two_backslashes_and_nothing_else(mariadb: MariaDbServer) -> None:
+def test_mysql_without_escapes_reads_doubled_backslashes_of_a_quoted_value(mariadb: MariaDbServer) -> None:
     with asking(mariadb, "NO_BACKSLASH_ESCAPES") as ask:
         for value in HOSTILE:
             assert ask(f"select {quote_value(ScriptSyntax.BACKSLASH_ESCAPES, chr(39), value)}")[0] == value.replace(
@@ -170,14 +170,14 @@ def test_mysql_without_escapes_reads_two_backslashes_and_nothing_else(mariadb: M
             )
 
 
-def test_mysql_with_ansi_quotes_reads_a_name_and_nothing_else(mariadb: MariaDbServer) -> None:
+def test_mysql_with_ansi_quotes_reads_a_double_quoted_value_as_a_name(mariadb: MariaDbServer) -> None:
     with asking(mariadb, "ANSI_QUOTES") as ask:
         for value in NAMES:
             name = quote_value(ScriptSyntax.BACKSLASH_ESCAPES, '"', value)
             assert ask(f"select a.{name} from (select 7 as {name}) a")[0] == 7
 
 
-def test_attack_a_comment_that_mysql_runs_is_none(mariadb: MariaDbServer) -> None:
+def test_attack_executable_mysql_comment_is_quoted_as_code_and_not_as_a_comment(mariadb: MariaDbServer) -> None:
     for text in (
         "/*!50000 select '{{ .a | squote }}' */",
         "/*M! select '{{ .a | squote }}' */",
@@ -197,7 +197,7 @@ def test_attack_a_comment_that_mysql_runs_is_none(mariadb: MariaDbServer) -> Non
 
 @settings(deadline=None)
 @given(TEXTS, st.sampled_from("'\""))
-def test_python_and_javascript_read_back_any_text(value: str, quote: str) -> None:
+def test_python_and_javascript_read_back_any_quoted_text(value: str, quote: str) -> None:
     assert ast.literal_eval(quote_value(ScriptSyntax.PYTHON, quote, value)) == value
     assert json.loads(quote_value(ScriptSyntax.JAVASCRIPT, '"', value)) == value
     assert quote_value(ScriptSyntax.JAVASCRIPT, "'", value).count("\n") == 0
@@ -217,7 +217,7 @@ def literal_of(node: Any) -> str:
 
 @pytest.mark.parametrize(("syntax", "dialect"), [(ScriptSyntax.TSQL, "tsql"), (ScriptSyntax.PL_SQL, "oracle")])
 @pytest.mark.parametrize("value", [*HOSTILE, "$(password)", "a\nGO\nb", "R&D", "a;\n/\nb"])
-def test_sql_server_and_oracle_read_back_what_was_quoted(syntax: ScriptSyntax, dialect: str, value: str) -> None:
+def test_sql_server_and_oracle_parse_back_a_quoted_value(syntax: ScriptSyntax, dialect: str, value: str) -> None:
     literal = quote_value(syntax, "'", value)
     (statement,) = sqlglot.parse(f"select {literal} as x", read=dialect)
     assert isinstance(statement, sqlglot.exp.Select)
@@ -228,7 +228,7 @@ def test_sql_server_and_oracle_read_back_what_was_quoted(syntax: ScriptSyntax, d
 
 @pytest.mark.parametrize("syntax", list(ScriptSyntax))
 @pytest.mark.parametrize("value", ["a\0b", "\x1b[2J", "\x03", "\x7f"])
-def test_attack_control_characters_are_refused_for_every_target(syntax: ScriptSyntax, value: str) -> None:
+def test_attack_control_characters_are_rejected_for_every_target(syntax: ScriptSyntax, value: str) -> None:
     with pytest.raises(Fault, match="control characters"):
         quote_value(syntax, "'", value)
 
@@ -245,12 +245,12 @@ def test_attack_control_characters_are_refused_for_every_target(syntax: ScriptSy
         (ScriptSyntax.OTHER, "'", "a b"),
     ],
 )
-def test_attack_what_has_no_literal_is_refused(syntax: ScriptSyntax, quote: str, value: str) -> None:
+def test_attack_value_without_a_literal_in_the_syntax_is_rejected(syntax: ScriptSyntax, quote: str, value: str) -> None:
     with pytest.raises(Fault):
         quote_value(syntax, quote, value)
 
 
-def test_attack_a_bracket_that_is_doubled_ends_no_name() -> None:
+def test_attack_doubled_bracket_does_not_end_a_quoted_name() -> None:
     for text in (
         "select [a]]{{ .a | squote }}]",
         "select [a]]]]{{ .a | squote }}]",

@@ -1,4 +1,4 @@
-"""What the language means, beyond the files of the conformance set."""
+"""The template language, beyond the files of the conformance set."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def rendered(text: str, syntax: ScriptSyntax = ScriptSyntax.DOLLAR_QUOTES, **val
         ('{{ (print .x "2") | printf "%s-%s" "a" }}', "a-12"),
     ],
 )  # fmt: skip
-def test_go_templates_mean_what_they_mean_in_go(text: str, expected: str) -> None:
+def test_template_renders_as_in_go(text: str, expected: str) -> None:
     template = parse(text)
     values = {one.name: {"x": "1", "e": ""}[one.name] for one in template.parameters}
     assert template.render(values, ScriptSyntax.DOLLAR_QUOTES).text == expected
 
 
-def test_what_a_runbook_asks_for_is_read_from_its_tree() -> None:
+def test_parameters_of_a_runbook_are_read_from_its_syntax_tree() -> None:
     text = """{{ .status | required "pick a | one" | type "select" | options "in review" "a\\"b" "c|d" | order 2 }}
     {{ .n | type "number" | default 5 | description "how many | at most" | placeholder "5" | order 1 }}
     {{ if eq .env "prod" }}
@@ -83,7 +83,7 @@ def test_what_a_runbook_asks_for_is_read_from_its_tree() -> None:
     assert (parameters["password"].is_secret, parameters["password"].asenv) == (True, "PGPASSWORD")
 
 
-def test_all_that_is_missing_is_named_at_once_and_all_that_is_wrong() -> None:
+def test_error_names_all_missing_or_all_invalid_inputs_at_once() -> None:
     template = parse(
         '{{ .a | required "who" }}{{ .b | required "" }}{{ .c }}{{ .d | type "date" }}{{ .e | type "email" }}'
     )
@@ -121,14 +121,16 @@ def test_all_that_is_missing_is_named_at_once_and_all_that_is_wrong() -> None:
         ("{{ }}", 1, 3, "cannot be empty"),
     ],
 )
-def test_what_is_no_template_says_where_and_why(text: str, line: int, column: int, reason: str) -> None:
+def test_error_of_an_invalid_template_has_line_column_and_reason(
+    text: str, line: int, column: int, reason: str
+) -> None:
     with pytest.raises(TemplateError, match=reason) as caught:
         parse(text)
     assert (caught.value.line, caught.value.column) == (line, column)
     assert isinstance(caught.value, Invalid)
 
 
-def test_what_reads_the_script_is_told_by_the_program_then_the_subtype_then_the_name() -> None:
+def test_syntax_of_a_script_follows_from_program_then_subtype_then_file_name() -> None:
     assert syntax_of("postgres", (), "a.runbook.sh") is ScriptSyntax.DOLLAR_QUOTES
     assert (
         syntax_of("postgres", ("bash",)) is ScriptSyntax.DOLLAR_QUOTES
@@ -160,7 +162,7 @@ def test_what_reads_the_script_is_told_by_the_program_then_the_subtype_then_the_
         ),
     ],
 )
-def test_attack_no_name_of_a_file_makes_a_shell_of_another_interpreter(command: tuple[str, ...]) -> None:
+def test_attack_file_name_does_not_select_shell_syntax_for_another_interpreter(command: tuple[str, ...]) -> None:
     for file in ("a.runbook.sh", "a.runbook.sql", "a.runbook"):
         assert syntax_of("custom", command, file) is ScriptSyntax.OTHER
     assert syntax_of("custom", ("env", "bash"), "a.runbook.sh") is ScriptSyntax.SHELL
@@ -168,7 +170,7 @@ def test_attack_no_name_of_a_file_makes_a_shell_of_another_interpreter(command: 
     assert syntax_of("oracledb", ("perl",), "a.runbook.sql") is ScriptSyntax.OTHER
 
 
-def test_who_reads_a_runbook_before_it_runs_sees_no_secret() -> None:
+def test_preview_of_a_rendered_runbook_masks_secret_inputs() -> None:
     template = parse(
         """{{ .p | type "password" | pattern "^[a-z]+$" | asenv "P" }}psql <<E
 {{ .p | squote }} {{ .f | type "file" | decodeb64 }} {{ .n }}
@@ -184,7 +186,7 @@ E"""
     assert "secret" not in repr(template.render(given, ScriptSyntax.SHELL))
 
 
-def test_inputs_that_may_be_left_out_are_empty_and_defaults_hold_everywhere() -> None:
+def test_omitted_input_is_empty_and_its_default_applies_everywhere() -> None:
     assert rendered("[{{ .x }}]") == "[]"
     assert rendered('{{ .x | default "a" }}{{ .x }}{{ if eq .x "a" }}!{{ end }}') == "aa!"
     assert rendered('{{ .x | default "a" }}{{ .x | default "b" }}{{ .x }}') == "abb"
@@ -195,13 +197,13 @@ def test_inputs_that_may_be_left_out_are_empty_and_defaults_hold_everywhere() ->
         rendered("{{ if .on }}{{ .x | required `m` }}{{ end }}", on="1")
 
 
-def test_values_are_texts_and_compared_as_such() -> None:
+def test_inputs_are_compared_as_texts() -> None:
     with pytest.raises(RenderError, match="quote the numbers"):
         rendered("{{ if eq .n 3 }}{{ end }}", n="3")
     assert rendered('{{ if lt .n "9" }}less{{ end }}', n="10") == "less"
 
 
-def test_parameters_that_get_into_a_script_as_they_are_given_are_named() -> None:
+def test_parameters_used_without_quoting_are_listed() -> None:
     text = """{{ .a }} {{ .b | squote }} {{ .c | type "number" }} {{ .d | options "x" "y" }} {{ .e | asenv "E" }}
     {{ $v := .f }}{{ if .g }}{{ $v = .h }}{{ end }}{{ $v }}{{ range split "," .i }}{{ . }}{{ end }}
     {{ with .j }}{{ . | dquote }}{{ end }}{{ define "t" }}{{ . }}{{ end }}{{ template "t" .k }}{{ .l | encodeb64 }}"""
@@ -211,7 +213,7 @@ def test_parameters_that_get_into_a_script_as_they_are_given_are_named() -> None
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "write-runbooks.md").read_text()
 
 
-def test_the_page_has_every_function_type_and_limit() -> None:
+def test_runbook_page_lists_every_function_type_and_limit() -> None:
     table = PAGE[PAGE.index("## Functions") : PAGE.index("## Types")]
     for name in SIGNATURES:
         assert re.search(rf"`{name}[ `]", table), name
@@ -222,7 +224,7 @@ def test_the_page_has_every_function_type_and_limit() -> None:
         assert f"{limit:,}" in limits
 
 
-def test_the_runbooks_of_the_page_do_what_it_says() -> None:
+def test_runbooks_of_the_page_render_as_described() -> None:
     unlock, password, events = (text for text in re.findall(r"```\n(.*?)```", PAGE, re.DOTALL))
     script = rendered(unlock, reason="it's asked for", account="7")
     assert script.endswith("reason = 'it''s asked for'\n WHERE id = 7;\n")

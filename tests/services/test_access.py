@@ -60,7 +60,7 @@ async def grant_for(world: World, access: Access, principal: Principal, seconds:
 
 def a_guardrail(org_id: UUID, *connections: UUID, name: str = "no drops", rule: Rule | None = None) -> Guardrail:
     rule = rule or Rule(RuleType.DENY_WORDS_LIST, ("drop",))
-    return Guardrail(uuid4(), org_id, name, "", (rule,), (), connections)
+    return Guardrail(uuid4(), org_id, name, "", True, (rule,), (), connections)
 
 
 async def add_guardrail(world: World, *connections: UUID, name: str = "no drops") -> Guardrail:

@@ -58,11 +58,11 @@ async def test_the_gateways_own_agents_are_not_managed(world: World, services: S
     await world.add_agent("embedded")
     with pytest.raises(Invalid, match=r"^mode: "):
         await services.agent_keys.create(admin, {"name": "another", "mode": AgentMode.GATEWAY})
-    with pytest.raises(Invalid, match="the gateway's own"):
+    with pytest.raises(Invalid, match="the gateway's built-in agent"):
         await services.agent_keys.renew(admin, "embedded")
-    with pytest.raises(Invalid, match="the gateway's own"):
+    with pytest.raises(Invalid, match="the gateway's built-in agent"):
         await services.agent_keys.remove(admin, "embedded")
-    with pytest.raises(Invalid, match="the gateway's own"):
+    with pytest.raises(Invalid, match="the gateway's built-in agent"):
         await services.agent_keys.drain(admin, "embedded")
 
 
@@ -70,7 +70,9 @@ async def test_a_renewed_key_ends_the_one_before_at_once(world: World, services:
     first = await services.agent_keys.create(admin, {"name": "edge"})
     with collect_change() as trail:
         second = await services.agent_keys.renew(admin, "edge")
-    assert world.signals.of(Topic.AGENT_CHANGED) == [{"agent_id": str(first.id), "change": "renewed"}]
+    assert world.signals.of(Topic.AGENT_CHANGED) == [
+        {"agent_id": str(first.id), "change": "renewed", "org_id": str(world.org_id)}
+    ]
     old, new = AgentKey.read(first.key).secret, AgentKey.read(second.key).secret
     with pytest.raises(Unauthenticated):
         await services.agents.enrol(old, name="edge", address="::1")
@@ -91,7 +93,11 @@ async def test_an_agent_with_connections_is_not_deleted_and_they_are_named(
     for number in range(7):
         await services.connections.remove(admin, f"shop-{number}")
     await services.agent_keys.remove(admin, "edge")
-    assert world.signals.of(Topic.AGENT_CHANGED)[-1] == {"agent_id": str(issued.id), "change": "deleted"}
+    assert world.signals.of(Topic.AGENT_CHANGED)[-1] == {
+        "agent_id": str(issued.id),
+        "change": "deleted",
+        "org_id": str(world.org_id),
+    }
     with pytest.raises(NotFound):
         await services.agent_keys.get(admin, "edge")
     with pytest.raises(Unauthenticated):
@@ -111,7 +117,7 @@ async def test_a_connection_made_while_the_agent_is_deleted_keeps_it(
         await remove(world.stores.agents, agent)
 
     monkeypatch.setattr(type(world.stores.agents), "remove", late)
-    with pytest.raises(Conflict, match="has just got a connection"):
+    with pytest.raises(Conflict, match="was just assigned to agent"):
         await services.agent_keys.remove(admin, "edge")
     assert (await services.agent_keys.get(admin, "edge")).id == issued.id
 
@@ -120,7 +126,7 @@ async def test_what_an_embedded_agent_declared_goes_with_it(world: World, servic
     issued = await services.agent_keys.create(admin, {"name": "app", "mode": AgentMode.EMBEDDED})
     made = await world.add_connection("app-db", issued, managed_by="agent")
     await services.agent_keys.remove(admin, "app")
-    assert world.signals.of(Topic.POLICY_CHANGED) == [{"connection_id": str(made.id)}]
+    assert world.signals.of(Topic.POLICY_CHANGED) == [{"connection_id": str(made.id), "org_id": str(world.org_id)}]
     with pytest.raises(NotFound):
         await services.connections.get(admin, "app-db")
 

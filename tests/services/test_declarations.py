@@ -78,7 +78,7 @@ async def test_what_is_declared_is_there_and_everything_else_has_its_default(
     modes = (one.access_mode_connect, one.access_mode_exec, one.access_mode_runbooks, one.access_schema)
     assert modes == (Toggle.ENABLED,) * 4
     assert (one.created_at, one.updated_at) == (world.clock(), world.clock())
-    assert world.signals.of(Topic.POLICY_CHANGED) == [{"connection_id": str(one.id)}]
+    assert world.signals.of(Topic.POLICY_CHANGED) == [{"connection_id": str(one.id), "org_id": str(world.org_id)}]
     [entry] = await entries(services, admin)
     assert (entry.actor_subject, entry.actor_id, entry.org_id) == ("agent:shop", None, world.org_id)
     assert (entry.method, entry.path, entry.source) == ("CONTROL", module.CALL, "192.0.2.7")
@@ -139,7 +139,10 @@ async def test_a_change_replaces_what_was_declared_and_keeps_what_others_set(
         updated_at=world.clock(),
         version=3,
     )
-    assert world.signals.of(Topic.POLICY_CHANGED)[-1] == {"connection_id": str(one.id)}
+    assert world.signals.of(Topic.POLICY_CHANGED)[-1] == {
+        "connection_id": str(one.id),
+        "org_id": str(world.org_id),
+    }
     newest = (await entries(services, admin))[0]
     assert newest.action == "update"
     assert newest.before is not None
@@ -221,7 +224,7 @@ async def test_attack_the_name_of_another_connection(
     await declared(services, other, replace(SHOP, name="others-db"))
     for name in ("taken", "others-db"):
         before = await found(services, admin, name)
-        with pytest.raises(Conflict, match="exists already, and agent 'shop' did not declare it") as caught:
+        with pytest.raises(Conflict, match="already exists, and agent 'shop' did not declare it") as caught:
             await declared(services, agent, replace(SHOP, name=name))
         assert caught.value.retry_after is None
         assert await found(services, admin, name) == before
@@ -285,7 +288,7 @@ async def test_attack_a_key_that_fills_the_audit_log(
 ) -> None:
     for number in range(60):
         await declared(services, agent, replace(SHOP, connection_tags={"n": str(number)}))
-    with pytest.raises(TooMany, match="too many changes of what this agent declares; try again in"):
+    with pytest.raises(TooMany, match="too many changes of the declared connection; try again in"):
         await declared(services, agent, SHOP)
     await declared(services, agent, replace(SHOP, connection_tags={"n": "59"}))  # as it is: nothing to write
     world.clock.forward(minutes=16)

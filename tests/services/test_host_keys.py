@@ -77,7 +77,7 @@ async def test_what_was_pinned_holds_only_for_where_it_leads(
     await services.host_keys.pin(moved, second, SESSION)
     assert await services.host_keys.find_known(moved) == (second,)
     assert await services.host_keys.find_known(web) == ()  # what is for other places went
-    with pytest.raises(Conflict, match="has a different target"):
+    with pytest.raises(Conflict, match="target was just changed"):
         await services.host_keys.pin(web, first, SESSION)
     assert await services.host_keys.find_known(moved) == (second,)
 

@@ -282,7 +282,7 @@ async def test_there_are_so_many_rules_and_no_more(
     monkeypatch.setattr(world.stores.review_rules, "most", 2)
     await ask(services, admin, "first")
     await ask(services, admin, "second")
-    with pytest.raises(Invalid, match="an organisation may have 2 review rules"):
+    with pytest.raises(Invalid, match="an organisation can have at most 2 review rules"):
         await ask(services, admin, "third")
 
 
@@ -328,14 +328,14 @@ async def test_a_provisioned_group_that_is_refused_leaves_a_connections_reviewer
 
 
 WORDS = {
-    "1 person of the group 'a' must agree (rule 'r')": ApprovalRequirement("r", ("a",)),
-    "1 person of the groups 'a' or 'b' must agree (rule 'r')": ApprovalRequirement("r", ("a", "b")),
-    "3 people of the group 'a' must agree (rule 'r')": ApprovalRequirement("r", ("a",), 3, all_groups=True),
-    "a person of each of the groups 'a' and 'b' must agree (the connection's reviewers)": ApprovalRequirement(
+    "1 member of the group 'a' must approve (rule 'r')": ApprovalRequirement("r", ("a",)),
+    "1 member of the groups 'a' or 'b' must approve (rule 'r')": ApprovalRequirement("r", ("a", "b")),
+    "3 members of the group 'a' must approve (rule 'r')": ApprovalRequirement("r", ("a",), 3, all_groups=True),
+    "one member of each of the groups 'a' and 'b' must approve (the connection's reviewers)": ApprovalRequirement(
         "", ("a", "b"), 2, all_groups=True
     ),
-    "a person of each of the groups 'a' and 'b' must agree, 3 people in all, or force it as a member of 'c' or 'd' "
-    "(rule 'r')": ApprovalRequirement("r", ("a", "b"), 3, True, ("c", "d")),
+    "one member of each of the groups 'a' and 'b' must approve, 3 members in total, or force it as a member of 'c' or "
+    "'d' (rule 'r')": ApprovalRequirement("r", ("a", "b"), 3, True, ("c", "d")),
     "no eligible approver remains (rule 'r')": ApprovalRequirement("r", ()),
 }
 
@@ -345,5 +345,5 @@ def test_what_is_asked_for_in_words(says: str) -> None:
     assert requirements_text([WORDS[says]]) == says
     assert (
         requirements_text([WORDS[says], ApprovalRequirement("z", ("x",))])
-        == f"{says}, and 1 person of the group 'x' must agree (rule 'z')"
+        == f"{says}, and 1 member of the group 'x' must approve (rule 'z')"
     )

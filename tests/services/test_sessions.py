@@ -236,6 +236,31 @@ async def test_killing_a_waiting_session_ends_it_here(world: World, sessions: Se
     assert world.signals.of(Topic.SESSION_KILL) == []
 
 
+async def test_parameters_reach_the_worker_and_their_names_are_a_label(world: World) -> None:
+    services, ann = world.services(), await world.add_user("ann", "dba")
+    await world.add_connection()
+    given = Invocation(parameters={"a": "1", "b": 2, "c": None, "d": True, "e": 0.5})
+    session = await services.sessions.submit(ann, "shop", "select :a, :b, :c, :d, :e", source="::1", invocation=given)
+    assert session.labels == {"scriptParameters": '["a", "b", "c", "d", "e"]'}
+    claimed = await services.sessions.claim(session.id, "w1")
+    assert claimed is not None
+    assert claimed[2] == given
+    assert [type(value) for value in claimed[2].parameters.values()] == [str, int, type(None), bool, float]
+
+
+async def test_script_whose_parameters_do_not_fit_is_not_stored(world: World) -> None:
+    services, ann = world.services(), await world.add_user("ann", "dba")
+    await world.add_connection()
+    for script, reason in (("select :b", "uses :b without a value"), ("select 1", "does not use 'a'")):
+        with pytest.raises(Invalid, match=reason):
+            await services.sessions.submit(
+                ann, "shop", script, source="::1", invocation=Invocation(parameters={"a": 1})
+            )
+    with pytest.raises(Invalid, match="'scriptParameters' is reserved"):
+        await services.sessions.submit(ann, "shop", "select 1", source="::1", labels={"scriptParameters": "[]"})
+    assert not (await services.sessions.find(ann, SessionFilter(), Page())).items
+
+
 ADDED = Invocation(("-n", "ä b"), {"MODE": Secret("dry"), "TOKEN": Secret("planted-by-the-client")})
 
 

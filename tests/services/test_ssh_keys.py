@@ -67,11 +67,11 @@ async def test_one_is_called_by_ones_own_names_alone(services: Services, ann: Pr
 async def test_a_key_belongs_to_one_user(world: World, services: Services, ann: Principal) -> None:
     bob, line = await world.add_user("bob"), ed25519_line()
     await services.ssh_keys.add(ann, "laptop", line)
-    with pytest.raises(Conflict, match="you have this key already, as 'laptop'"):
+    with pytest.raises(Conflict, match="you already have this key, as 'laptop'"):
         await services.ssh_keys.add(ann, "another", line)
-    with pytest.raises(Conflict, match="already belongs to a user"):
+    with pytest.raises(Conflict, match="a user already has this key"):
         await services.ssh_keys.add(bob, "laptop", line)
-    with pytest.raises(Conflict, match="there is a key 'laptop'"):
+    with pytest.raises(Conflict, match="an SSH key 'laptop' exists already"):
         await services.ssh_keys.add(ann, "laptop", ed25519_line())
     await services.ssh_keys.add(bob, "laptop", ed25519_line())  # names are each one's own
 

@@ -262,7 +262,7 @@ async def test_the_schema_is_switched_by_access_schema_and_the_test_is_not(
     await world.add_connection(access_schema=Toggle.DISABLED)
     Worker(world, target_tasks, TargetTaskAnswer({"success": True}))
     for kind in (TargetTaskKind.DATABASES, TargetTaskKind.TABLES, TargetTaskKind.COLUMNS):
-        with pytest.raises(Denied, match="switched off"):
+        with pytest.raises(Denied, match="access_schema is disabled"):
             await ask(target_tasks, ann, kind, table="t")
     assert (await ask(target_tasks, ann)).result == {"success": True}
 
@@ -381,3 +381,21 @@ async def test_what_an_asker_left_behind_goes_after_minutes(
     world.clock.forward(minutes=5)
     await world.services().target_tasks.prune()
     assert await rows_of(world) == 0
+
+
+async def test_values_of_a_previewed_script_are_sealed_in_the_store(
+    world: World, target_tasks: TargetTasks, ann: Principal
+) -> None:
+    await world.add_connection()
+    given = {"script": "select :a", "parameters": '{"a": "hidden-value"}'}
+    asked = asyncio.create_task(target_tasks.ask(ann, "shop", TargetTaskKind.PREVIEW, given, source="::1", wait=60.0))
+    await heard(world)
+    async with world.database.statement() as connection:
+        (row,) = (await connection.execute(select(table.c.id, table.c.arguments))).all()
+    assert row.arguments["script"] == "select :a"
+    assert "hidden-value" not in row.arguments["parameters"]
+    claimed = await target_tasks.claim(row.id, "w1")
+    assert claimed is not None
+    assert claimed[0].arguments == given
+    await target_tasks.answer(row.id, "w1", TargetTaskAnswer({"outcome": "allow"}))
+    assert (await asked).result == {"outcome": "allow"}

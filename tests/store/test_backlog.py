@@ -16,13 +16,13 @@ from postern.store.sql.sessions import sql_backlog
 from postern.store.sql.sessions.sql_backlog import SqlBacklog
 
 
-async def test_nothing_is_behind_where_nothing_was(database: Database, world: World) -> None:
+async def test_backlog_metrics_of_an_empty_store_are_zero(database: Database, world: World) -> None:
     found = await SqlBacklog(database).look(world.clock())
     assert set(found.values()) == {0.0}
     assert set(found) <= set(METRICS)
 
 
-async def test_how_far_behind_it_is(database: Database, world: World) -> None:
+async def test_backlog_metrics_show_the_oldest_pending_work(database: Database, world: World) -> None:
     ann, shop = await world.add_user("ann"), await world.add_connection("shop")
     look = SqlBacklog(database).look
     await begin(world, ann, shop)  # runs: nothing of it is late
@@ -39,7 +39,7 @@ async def test_how_far_behind_it_is(database: Database, world: World) -> None:
     assert (found["postern_ledger_lag_seconds"], found["postern_follow_up_sessions"]) == (0, 0)
 
 
-async def test_how_sinks_are(database: Database, world: World) -> None:
+async def test_backlog_metrics_show_failing_sinks_and_waiting_events(database: Database, world: World) -> None:
     now, org = world.clock(), world.org_id
     events = (EventKind.SESSION_CLOSE,)
     made = [
@@ -58,7 +58,7 @@ async def test_how_sinks_are(database: Database, world: World) -> None:
     assert found["postern_sink_events_waiting"] == 3
 
 
-async def test_a_crowd_is_not_counted_to_its_end(database: Database, world: World) -> None:
+async def test_backlog_count_stops_at_its_limit(database: Database, world: World) -> None:
     ann, shop = await world.add_user("ann"), await world.add_connection("shop")
     for _ in range(4):
         await had(world, ann, shop)

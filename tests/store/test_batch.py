@@ -10,7 +10,7 @@ from postern.store.batch import WriteBatch
 
 
 class Store:
-    """Doubles numbers; refuses a batch with a 13 in it, and every one while it is away."""
+    """Doubles numbers; rejects a batch that contains 13, and every batch while it is unavailable."""
 
     def __init__(self) -> None:
         self.seen: list[list[int]] = []
@@ -29,7 +29,7 @@ class Store:
         return [2 * item for item in items]
 
 
-async def test_what_comes_meanwhile_is_the_next_batch() -> None:
+async def test_items_added_during_a_write_form_the_next_batches() -> None:
     store = Store()
     batch = WriteBatch(store.write, most=3)
     store.free.clear()
@@ -44,7 +44,7 @@ async def test_what_comes_meanwhile_is_the_next_batch() -> None:
     assert await batch.add(6) == 12
 
 
-async def test_one_that_cannot_be_written_takes_no_other_with_it() -> None:
+async def test_item_that_cannot_be_written_does_not_fail_its_batch() -> None:
     store = Store()
     batch = WriteBatch(store.write)
     results = await asyncio.gather(*(batch.add(number) for number in (1, 13, 2)), return_exceptions=True)
@@ -52,7 +52,7 @@ async def test_one_that_cannot_be_written_takes_no_other_with_it() -> None:
     assert isinstance(results[1], ValueError)
 
 
-async def test_a_store_that_is_away_is_asked_once() -> None:
+async def test_unavailable_store_is_called_once_for_a_batch() -> None:
     store = Store()
     store.away = True
     batch = WriteBatch(store.write)
@@ -61,7 +61,7 @@ async def test_a_store_that_is_away_is_asked_once() -> None:
     assert len(store.seen) == 1
 
 
-async def test_who_waits_no_longer_takes_nothing_from_the_others() -> None:
+async def test_cancelled_item_does_not_cancel_the_others_of_its_batch() -> None:
     store = Store()
     batch = WriteBatch(store.write)
     gone, stays = (asyncio.ensure_future(batch.add(number)) for number in (1, 2))

@@ -1,4 +1,4 @@
-"""What chats were told, and whose accounts there are, in the store. On both engines."""
+"""Chat messages and linked accounts in the store, on both engines."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def message_of(world: World, sink: Sink, review: Any, **changes: Any) -> ChatMes
     return replace(ChatMessage(sink.id, review.id, CHANNEL, "1700000000.000001", world.clock()), **changes)
 
 
-async def test_a_chats_sink_is_read_with_its_keys(world: World) -> None:
+async def test_chat_sink_is_read_with_its_keys(world: World) -> None:
     made = await sink_of(world)
     assert await world.stores.chats.sink(made.id) == made
     assert await world.stores.chats.sink(uuid4()) is None
 
 
-async def test_a_message_is_kept_in_the_place_of_the_one_before(world: World) -> None:
+async def test_newer_chat_message_replaces_the_earlier_one(world: World) -> None:
     chats, sink, other = world.stores.chats, await sink_of(world), await sink_of(world, "other")
     review = await asked(world, kind=ReviewKind.ONETIME)
     assert await chats.message(sink.id, review.id) is None
@@ -73,8 +73,8 @@ async def test_a_message_is_kept_in_the_place_of_the_one_before(world: World) ->
     assert await chats.message(other.id, review.id) == elsewhere
 
 
-async def test_a_message_of_what_is_gone_is_not_kept(world: World) -> None:
-    """And goes with its sink."""
+async def test_chat_message_of_a_deleted_review_or_sink_is_not_stored(world: World) -> None:
+    """It is deleted together with its sink."""
     chats, sink = world.stores.chats, await sink_of(world)
     review = await asked(world, kind=ReviewKind.ONETIME)
     for sink_id, review_id in ((uuid4(), review.id), (sink.id, uuid4())):
@@ -87,7 +87,7 @@ async def test_a_message_of_what_is_gone_is_not_kept(world: World) -> None:
     assert await chats.message(sink.id, review.id) is None
 
 
-async def test_messages_that_are_kept_at_once_leave_one(world: World) -> None:
+async def test_concurrent_chat_messages_of_a_review_leave_one(world: World) -> None:
     chats, sink = world.stores.chats, await sink_of(world)
     review = await asked(world, kind=ReviewKind.ONETIME)
     several = [message_of(world, sink, review, reference=str(number)) for number in range(8)]
@@ -95,7 +95,7 @@ async def test_messages_that_are_kept_at_once_leave_one(world: World) -> None:
     assert await chats.message(sink.id, review.id) in several
 
 
-async def test_an_account_is_one_persons_in_its_realm_and_organisation(world: World) -> None:
+async def test_linked_account_belongs_to_one_user_in_its_realm_and_organisation(world: World) -> None:
     chats, ann, bob = world.stores.chats, await world.add_user("ann"), await world.add_user("bob")
     anns = link_of(world, ann)
     await chats.add_link(anns)
@@ -116,7 +116,7 @@ async def test_an_account_is_one_persons_in_its_realm_and_organisation(world: Wo
     assert (await chats.links(world.org_id, None, PAGE)).total == 2
 
 
-async def test_accounts_are_listed_newest_first(world: World) -> None:
+async def test_linked_accounts_are_listed_newest_first(world: World) -> None:
     chats, ann, bob = world.stores.chats, await world.add_user("ann"), await world.add_user("bob")
     other = Organisation(uuid4(), "acme", world.clock())
     await world.stores.organisations.add(other)
@@ -134,7 +134,7 @@ async def test_accounts_are_listed_newest_first(world: World) -> None:
     assert (await chats.links(other.id, None, PAGE)).total == 0
 
 
-async def test_an_account_goes_with_its_person(world: World) -> None:
+async def test_linked_account_is_deleted_with_its_user(world: World) -> None:
     chats, ann, bob = world.stores.chats, await world.add_user("ann"), await world.add_user("bob")
     await world.add_user("root", "admin")
     bobs = link_of(world, bob, "U0BOB")
@@ -144,7 +144,7 @@ async def test_an_account_goes_with_its_person(world: World) -> None:
     assert list((await chats.links(world.org_id, None, PAGE)).items) == [bobs]
 
 
-async def test_accounts_that_are_linked_at_once_leave_one(world: World) -> None:
+async def test_concurrent_links_of_an_account_leave_one(world: World) -> None:
     chats = world.stores.chats
     people = [await world.add_user(f"user-{number}") for number in range(8)]
     several = [link_of(world, one) for one in people]
@@ -153,8 +153,10 @@ async def test_accounts_that_are_linked_at_once_leave_one(world: World) -> None:
     assert (await chats.links(world.org_id, None, PAGE)).total == 1
 
 
-@pytest.mark.parametrize("whose", ["own", "anybody's"])
-async def test_an_account_is_removed_once_and_by_whose_it_is(world: World, whose: str) -> None:
+@pytest.mark.parametrize("remover", ["user", "administrator"])
+async def test_linked_account_is_removed_once_and_only_by_its_user_or_an_administrator(
+    world: World, remover: str
+) -> None:
     chats, ann, bob = world.stores.chats, await world.add_user("ann"), await world.add_user("bob")
     anns = link_of(world, ann)
     await chats.add_link(anns)
@@ -162,7 +164,7 @@ async def test_an_account_is_removed_once_and_by_whose_it_is(world: World, whose
     assert await chats.remove_link(uuid4(), anns.id, None) is None
     assert await chats.remove_link(world.org_id, uuid4(), None) is None
     assert await chats.link(world.org_id, REALM, "U0ANN") == anns
-    by = ann.id if whose == "own" else None
+    by = ann.id if remover == "user" else None
     assert await chats.remove_link(world.org_id, anns.id, by) == anns
     assert await chats.remove_link(world.org_id, anns.id, by) is None
     assert await chats.link(world.org_id, REALM, "U0ANN") is None

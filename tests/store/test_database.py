@@ -32,7 +32,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BUSY_MILLISECONDS", 300_000)
 
 
-async def test_migrations_make_exactly_the_schema(database: Database) -> None:
+async def test_migrations_create_exactly_the_schema(database: Database) -> None:
     def is_ours(_: object, name: str | None, kind: str, is_there: bool, ours: object) -> bool:
         """Of the full-text indexes SQLAlchemy knows nothing: FTS5 keeps them in tables of its own."""
         own = str(name).startswith("session_words") or name == "ix_session_texts_words"
@@ -59,7 +59,7 @@ def upgrade() -> None:
 """
 
 
-async def test_second_migration_upgrades_a_store_that_is_in_use(
+async def test_second_migration_upgrades_a_store_with_data(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def rows() -> object:
@@ -94,12 +94,12 @@ async def assert_two_at_once_make_one_org(url: str) -> None:
     await asyncio.gather(first.close(), second.close())
 
 
-async def test_migrating_sqlite_twice_at_once(tmp_path: Path) -> None:
+async def test_concurrent_migrations_of_sqlite_create_one_organisation(tmp_path: Path) -> None:
     await assert_two_at_once_make_one_org(f"sqlite:///{tmp_path / 'new' / 'postern.db'}")
     assert stat.S_IMODE((tmp_path / "new" / "postern.db").stat().st_mode) == 0o600
 
 
-async def test_migrating_postgres_twice_at_once(postgres_server: PostgresServer) -> None:
+async def test_concurrent_migrations_of_postgres_create_one_organisation(postgres_server: PostgresServer) -> None:
     name = f"t{uuid4().hex}"
     admin = await psycopg.AsyncConnection.connect(postgres_server.dsn(), autocommit=True)
     await admin.execute(f"create database {name}")
@@ -108,7 +108,7 @@ async def test_migrating_postgres_twice_at_once(postgres_server: PostgresServer)
     await admin.close()
 
 
-async def test_a_transaction_is_all_or_nothing(database: Database) -> None:
+async def test_failed_transaction_changes_nothing(database: Database) -> None:
     with pytest.raises(RuntimeError):  # noqa: PT012 - the transaction is what is tested
         async with database.transaction() as connection:
             await connection.execute(text("update orgs set name = 'changed'"))
@@ -118,8 +118,8 @@ async def test_a_transaction_is_all_or_nothing(database: Database) -> None:
 
 
 @pytest.mark.usefixtures("patient")
-async def test_many_writers_at_once_all_come_to_their_end(database: Database) -> None:
-    """More of them than there are threads or connections: one that waits must not keep the one it waits for."""
+async def test_many_concurrent_writers_all_finish(database: Database) -> None:
+    """More than threads or connections: a waiting writer must not block the one it waits for."""
 
     async def transact() -> None:
         async with database.transaction() as transaction:
@@ -138,8 +138,8 @@ async def test_many_writers_at_once_all_come_to_their_end(database: Database) ->
     assert (row.admin_group.count("x"), row.auditor_group.count("x")) == (40, 20)
 
 
-async def test_what_is_planned_is_planned_for_its_own_values_each_time(database: Database) -> None:
-    """PostgreSQL counts plans of statements that were prepared: none of these is made for any value."""
+async def test_planned_statement_never_uses_a_generic_plan(database: Database) -> None:
+    """PostgreSQL counts the plans of prepared statements."""
     if database.is_sqlite:
         pytest.skip("SQLite plans a statement once")
     plans = text(
@@ -169,18 +169,18 @@ async def test_foreign_keys_are_enforced(database: Database) -> None:
         ("sqlite:///x.db", "sqlite+pysqlite"),
     ],
 )
-async def test_urls_get_the_driver_we_have(url: str, driver: str) -> None:
+async def test_database_url_gets_the_installed_driver(url: str, driver: str) -> None:
     assert Database(url).engine.sync_engine.url.drivername == driver
 
 
 @pytest.mark.parametrize("url", ["mysql://u:hunter2@h/d", "hunter2"])
-async def test_other_urls_are_refused_without_showing_them(url: str) -> None:
+async def test_unsupported_database_url_is_rejected_without_quoting_it(url: str) -> None:
     with pytest.raises(Misconfigured, match="POSTERN_DATABASE_URL") as refused:
         Database(url)
     assert "hunter2" not in refused.value.message
 
 
-async def test_a_store_that_does_not_answer_is_unavailable() -> None:
+async def test_store_that_does_not_answer_is_unavailable() -> None:
     database = Database(f"postgresql://nobody@127.0.0.1:{free_port()}/none")
     with pytest.raises(Unavailable, match="does not answer"):
         async with database.statement() as connection:
@@ -188,8 +188,8 @@ async def test_a_store_that_does_not_answer_is_unavailable() -> None:
 
 
 @pytest.mark.usefixtures("patient")
-async def test_statements_that_wait_for_the_lock_do_not_starve_the_transaction_that_has_it(database: Database) -> None:
-    """Were they to share threads, everybody would wait for the others until the lock's patience ends."""
+async def test_statements_waiting_for_the_lock_do_not_starve_its_holder(database: Database) -> None:
+    """With shared threads, all of them would wait for each other until the lock times out."""
 
     async def write(name: str) -> None:
         async with database.statement() as connection:
@@ -211,7 +211,7 @@ async def _in_transaction(database: Database, name: str) -> None:
 
 
 @pytest.mark.usefixtures("patient")
-async def test_more_transactions_at_once_than_there_are_connections_wait_and_all_go_through(database: Database) -> None:
+async def test_transactions_over_the_connection_limit_wait_and_all_finish(database: Database) -> None:
     async def add(number: int) -> None:
         async with database.transaction() as transaction:
             values = {"id": uuid4(), "name": f"org-{number}", "created_at": datetime.now(UTC)}
@@ -222,7 +222,7 @@ async def test_more_transactions_at_once_than_there_are_connections_wait_and_all
         await asyncio.gather(*(add(number) for number in range(30)))
 
 
-def test_a_database_that_tests_share_is_as_new_for_each(spare_database: SpareDatabase) -> None:
+def test_shared_test_database_is_reset_for_each_test(spare_database: SpareDatabase) -> None:
     dsn = spare_database.server.dsn(spare_database.name)
     with psycopg.connect(dsn) as fresh:
         known = fresh.execute("select id, name from orgs").fetchall()

@@ -1,4 +1,4 @@
-"""Which sinks have their turn. On both engines."""
+"""The order in which sinks are served, on both engines."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ async def due(world: World) -> list[str]:
     return [one.name for one in await world.stores.deliveries.due(world.clock())]
 
 
-async def test_who_had_its_turn_last_comes_last(world: World) -> None:
-    """However many there are, each has one."""
+async def test_sink_that_was_served_last_is_due_last(world: World) -> None:
+    """Each sink gets its turn, however many there are."""
     store, made = world.stores.deliveries, {name: await waiting_sink(world, name) for name in "abc"}
     for name in "cab":
         world.clock.forward(seconds=1)
@@ -40,7 +40,9 @@ async def test_who_had_its_turn_last_comes_last(world: World) -> None:
     assert await due(world) == ["new", "c", "a", "b"]
 
 
-async def test_a_sink_that_cannot_be_read_holds_up_no_other(world: World, caplog: pytest.LogCaptureFixture) -> None:
+async def test_sink_that_cannot_be_decrypted_does_not_block_others(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     broken = await waiting_sink(world, "broken")
     await waiting_sink(world, "siem")
     other = (await waiting_sink(world, "other")).id

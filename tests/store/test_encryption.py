@@ -45,7 +45,7 @@ async def organisation(database: Database, name: str) -> UUID:
     return key
 
 
-async def test_opens_what_it_sealed_and_only_in_its_row(database: Database) -> None:
+async def test_sealed_value_opens_only_in_its_own_row(database: Database) -> None:
     encryption = opened(database)
     sealed = await encryption.seal(b"secret", row="connections/1", org_id=None)
     assert b"secret" not in sealed
@@ -55,7 +55,7 @@ async def test_opens_what_it_sealed_and_only_in_its_row(database: Database) -> N
         await encryption.open(sealed, row="connections/2", org_id=None)
 
 
-async def test_a_changed_value_does_not_open(database: Database) -> None:
+async def test_changed_sealed_value_does_not_open(database: Database) -> None:
     encryption = opened(database)
     sealed = await encryption.seal(b"secret", row="connections/1", org_id=None)
     for position in range(len(sealed)):
@@ -65,7 +65,7 @@ async def test_a_changed_value_does_not_open(database: Database) -> None:
             await encryption.open(bytes(changed), row="connections/1", org_id=None)
 
 
-async def test_a_value_copied_to_another_organisation_does_not_open(database: Database) -> None:
+async def test_sealed_value_copied_to_another_organisation_does_not_open(database: Database) -> None:
     encryption = opened(database)
     here, there = await organisation(database, "here"), await organisation(database, "there")
     sealed = await encryption.seal(b"secret", row="r", org_id=here)
@@ -78,7 +78,7 @@ async def test_a_value_copied_to_another_organisation_does_not_open(database: Da
         await opened(database).open(sealed, row="r", org_id=there)
 
 
-async def test_a_connection_copied_to_another_row_or_organisation_does_not_open(world: World) -> None:
+async def test_secret_copied_to_another_connection_or_organisation_does_not_open(world: World) -> None:
     one, two = await world.add_connection("one"), await world.add_connection("two")
     other = await organisation(world.database, "other")
     sealed = select(connections.c.secret).where(connections.c.id == one.id).scalar_subquery()
@@ -99,7 +99,7 @@ async def test_each_organisation_has_its_own_data_key(database: Database) -> Non
     assert {row.org_id for row in await SqlDataKeys(database).all()} == set(owners)
 
 
-async def test_two_processes_that_make_a_data_key_at_once_end_up_with_one(database: Database) -> None:
+async def test_concurrent_creation_of_a_data_key_yields_one_key(database: Database) -> None:
     owner = await organisation(database, "new")
     processes = [opened(database) for _ in range(6)]
     sealed = await asyncio.gather(*(each.seal(b"x", row="r", org_id=owner) for each in processes))
@@ -109,13 +109,13 @@ async def test_two_processes_that_make_a_data_key_at_once_end_up_with_one(databa
         assert [await each.open(value, row="r", org_id=owner) for value in sealed] == [b"x"] * 6
 
 
-async def test_another_master_key_is_a_clear_error_at_start(database: Database) -> None:
+async def test_wrong_master_key_is_misconfigured_at_start(database: Database) -> None:
     await opened(database).seal(b"x", row="r", org_id=None)
     with pytest.raises(Misconfigured, match="POSTERN_MASTER_KEY"):
         await opened(database, os.urandom(32)).load()
 
 
-async def test_a_changed_wrapping_is_a_clear_error_at_start(database: Database) -> None:
+async def test_changed_wrapped_data_key_is_misconfigured_at_start(database: Database) -> None:
     await opened(database).seal(b"x", row="r", org_id=None)
     async with database.statement() as connection:
         await connection.execute(update(data_keys).values(wrapped=os.urandom(60)))
@@ -123,8 +123,8 @@ async def test_a_changed_wrapping_is_a_clear_error_at_start(database: Database) 
         await opened(database).load()
 
 
-async def test_attack_050_data_keys_are_random_and_not_derived_from_anything_known(database: Database) -> None:
-    """Two stores with one master key, one organisation name and one value have nothing in common."""
+async def test_attack_050_data_keys_are_random_and_not_derived_from_known_values(database: Database) -> None:
+    """Two stores with the same master key, organisation name and value have no bytes in common."""
     encryption = opened(database)
     one = await encryption.seal(b"x" * 64, row="r", org_id=None)
     two = await encryption.seal(b"x" * 64, row="r", org_id=None)
@@ -141,7 +141,7 @@ async def test_attack_050_data_keys_are_random_and_not_derived_from_anything_kno
             AESGCM(guess).decrypt(one[17:29], one[29:], one[:17] + b"r")
 
 
-async def test_what_is_derived_is_the_same_in_every_process_and_after_a_renewal(database: Database) -> None:
+async def test_derived_secret_is_the_same_in_every_process_and_after_a_key_renewal(database: Database) -> None:
     first = opened(database)
     told = await first.derive("decoy salts")
     await first.renew(None)
@@ -149,7 +149,7 @@ async def test_what_is_derived_is_the_same_in_every_process_and_after_a_renewal(
     assert await first.derive("something else") != told
 
 
-async def test_other_processes_seal_by_a_renewed_key_after_a_refresh(database: Database) -> None:
+async def test_other_processes_seal_with_a_renewed_key_after_a_refresh(database: Database) -> None:
     one, two = opened(database), opened(database)
     before = await two.seal(b"x", row="r", org_id=None)
     await one.renew(None)
@@ -160,7 +160,7 @@ async def test_other_processes_seal_by_a_renewed_key_after_a_refresh(database: D
     assert await two.open(before, row="r", org_id=None) == b"x"
 
 
-async def test_values_of_version_1_open_and_are_sealed_anew_once(world: World) -> None:
+async def test_sealed_values_of_version_1_open_and_are_resealed_once(world: World) -> None:
     made = await world.add_connection(secret={"envvar:PASS": Secret("c2VjcmV0")})
     old_key, row = os.urandom(32), f"connections/{made.id}"
     nonce = os.urandom(12)
@@ -179,7 +179,7 @@ async def test_values_of_version_1_open_and_are_sealed_anew_once(world: World) -
     assert await encryption.open(sealed, row=row, org_id=world.org_id) == b'{"envvar:PASS": "b2xk"}'
 
 
-async def test_a_renewal_seals_all_values_anew_while_others_write(world: World) -> None:
+async def test_key_renewal_reseals_all_values_during_concurrent_writes(world: World) -> None:
     for number in range(5):
         await world.add_connection(f"shop-{number}")
     writer = world.stores.connections
@@ -208,8 +208,8 @@ class CountedKeys(SqlDataKeys):
         return await super().all()
 
 
-async def test_sealing_and_opening_ask_the_store_nothing_once_the_keys_are_known(database: Database) -> None:
-    """Admission opens one value for each connect."""
+async def test_sealing_and_opening_with_cached_keys_run_no_query(database: Database) -> None:
+    """Admission opens one value for each login."""
     keys = CountedKeys(database)
     encryption = Encryption(keys, LocalMaster(KEY))
     sealed = await encryption.seal(b"x" * 300, row="connections/1", org_id=None)
@@ -220,7 +220,7 @@ async def test_sealing_and_opening_ask_the_store_nothing_once_the_keys_are_known
     assert keys.asked == before
 
 
-def test_the_key_file_is_made_once_with_a_private_mode(tmp_path: Path) -> None:
+def test_master_key_file_is_created_once_and_readable_by_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "keys" / "encryption.key"
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: make_file_key(path), range(4)))
@@ -232,7 +232,7 @@ def test_the_key_file_is_made_once_with_a_private_mode(tmp_path: Path) -> None:
     assert file_key(path) == key
 
 
-def test_a_key_file_that_others_can_read_or_of_wrong_size_or_gone_is_refused(tmp_path: Path) -> None:
+def test_missing_readable_or_short_master_key_file_is_misconfigured(tmp_path: Path) -> None:
     path = tmp_path / "encryption.key"
     with pytest.raises(Misconfigured, match="there is no key"):
         file_key(path)
@@ -246,27 +246,27 @@ def test_a_key_file_that_others_can_read_or_of_wrong_size_or_gone_is_refused(tmp
         file_key(path)
 
 
-def test_a_key_of_the_environment_is_taken_out_of_it() -> None:
+def test_master_key_variable_is_removed_from_the_environment() -> None:
     environ = {"KEY": base64.b64encode(KEY).decode(), "OTHER": "stays"}
     assert environment_key(environ, "KEY") == KEY
     assert environ == {"OTHER": "stays"}
-    with pytest.raises(Misconfigured, match="no master key"):
+    with pytest.raises(Misconfigured, match="KEY is empty"):
         environment_key(environ, "KEY")
 
 
 @pytest.mark.parametrize("value", ["not base64 at all!", "c2hvcnQ="])
-def test_a_key_of_the_environment_that_cannot_be_used_is_refused_without_being_shown(value: str) -> None:
+def test_invalid_master_key_variable_is_rejected_without_quoting_it(value: str) -> None:
     with pytest.raises(Misconfigured) as refused:
         environment_key({"KEY": value}, "KEY")
     assert value not in refused.value.message
 
 
-def test_the_id_of_a_master_key_says_which_and_shows_nothing_of_it() -> None:
+def test_master_key_id_identifies_the_key_without_revealing_it() -> None:
     assert LocalMaster(KEY).id == LocalMaster(KEY).id != LocalMaster(os.urandom(32)).id
     assert KEY.hex() not in LocalMaster(KEY).id
 
 
-async def test_keys_are_derived_of_the_data_key_in_use_and_of_retired_ones(database: Database) -> None:
+async def test_keys_are_derived_from_current_and_retired_data_keys(database: Database) -> None:
     encryption, org_id = opened(database), await organisation(database, "here")
     first = await encryption.in_use(org_id)
     derived = encryption.derive_key(first, org_id, salt=b"salt", info=b"info")
@@ -286,7 +286,7 @@ async def test_keys_are_derived_of_the_data_key_in_use_and_of_retired_ones(datab
     assert other.derive_key(first, org_id, salt=b"salt", info=b"info") == derived
 
 
-async def test_attack_a_key_is_not_derived_for_another_organisation(database: Database) -> None:
+async def test_attack_key_is_not_derived_from_the_data_key_of_another_organisation(database: Database) -> None:
     encryption = opened(database)
     here, there = await organisation(database, "here"), await organisation(database, "there")
     key = await encryption.in_use(here)

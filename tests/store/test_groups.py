@@ -1,4 +1,4 @@
-"""Groups that change while somebody writes who is in them, or a rule that names them. On both engines."""
+"""Groups that change while their members, or rules that name them, are written. On both engines."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ async def names_of(world: World) -> tuple[set[str], set[str]]:
     return set(there), set(used)
 
 
-async def test_nobody_is_put_into_a_group_that_is_removed_meanwhile(world: World) -> None:
-    """A transaction that has just written the same membership holds the account's write where it is."""
+async def test_user_is_not_added_to_a_group_that_is_removed_concurrently(world: World) -> None:
+    """A transaction that has just written the same membership blocks the account's write."""
     stores = world.stores
     new, ann = UserGroup(uuid4(), world.org_id, "new", world.clock()), await world.add_user("ann", "old")
     await stores.groups.add(new)
@@ -47,7 +47,7 @@ async def test_nobody_is_put_into_a_group_that_is_removed_meanwhile(world: World
     assert "new" not in there
 
 
-async def test_writes_of_a_group_and_of_all_that_names_it_never_wait_in_a_circle(world: World) -> None:
+async def test_concurrent_writes_of_a_group_and_its_references_never_deadlock(world: World) -> None:
     stores = world.stores
     for number in range(4):
         old, new = (UserGroup(uuid4(), world.org_id, f"{name}-{number}", world.clock()) for name in ("old", "new"))
@@ -72,7 +72,7 @@ async def test_writes_of_a_group_and_of_all_that_names_it_never_wait_in_a_circle
         assert used | (found.groups if found else set()) <= there
 
 
-async def test_two_first_logins_make_the_same_group_at_once(world: World) -> None:
+async def test_concurrent_first_logins_create_the_same_group_once(world: World) -> None:
     for number in range(8):
         people = [await world.add_user(f"{name}-{number}") for name in ("ann", "bob", "cat")]
         given = frozenset({f"of the provider {number}"})
@@ -80,7 +80,7 @@ async def test_two_first_logins_make_the_same_group_at_once(world: World) -> Non
         assert await asyncio.gather(*logins) == [None, None, None]
 
 
-async def test_group_that_gets_a_role_is_not_removed_by_who_read_it_before(world: World) -> None:
+async def test_group_that_became_a_role_group_is_not_removed_by_a_stale_request(world: World) -> None:
     crew = UserGroup(uuid4(), world.org_id, "crew", world.clock())
     await world.stores.groups.add(crew)
     own = await world.stores.organisations.default()

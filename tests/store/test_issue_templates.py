@@ -1,4 +1,4 @@
-"""Issue templates in the store, and the connections that have one. On both engines."""
+"""Issue templates in the store, and the connections that use one. On both engines."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def change(world: World, template: IssueTemplate) -> None:
     await world.stores.issue_templates.update(replace(template, version=found.version if found else 1))
 
 
-async def test_a_template_is_kept_as_it_was_given(world: World) -> None:
+async def test_issue_template_is_stored_unchanged(world: World) -> None:
     template = template_of(
         world,
         description=ODD,
@@ -72,11 +72,11 @@ async def test_a_template_is_kept_as_it_was_given(world: World) -> None:
     assert await bound(world, bare) == ()
     await world.stores.issue_templates.remove(replace(bare, version=2))
     assert await world.stores.issue_templates.get(world.org_id, str(template.id)) is None
-    with pytest.raises(NotFound, match="there is no issue template 'other' any more"):
+    with pytest.raises(NotFound, match="the issue template 'other' no longer exists"):
         await world.stores.issue_templates.update(bare)
 
 
-async def test_a_template_says_which_connections_have_it_and_takes_them_from_others(world: World) -> None:
+async def test_issue_template_claims_its_connections_from_other_templates(world: World) -> None:
     shop, other, third = [await added(world, name) for name in ("shop", "other", "third")]
     first, second = template_of(world, "first"), template_of(world, "second")
     await world.stores.issue_templates.add(having(first, shop.id, other.id))
@@ -99,7 +99,7 @@ async def test_a_template_says_which_connections_have_it_and_takes_them_from_oth
     assert [one.connection_ids for one in found.items] == [(third.id,), (shop.id,)]
 
 
-async def test_a_connection_says_which_template_it_has(world: World) -> None:
+async def test_connection_sets_and_clears_its_issue_template(world: World) -> None:
     template = template_of(world)
     await world.stores.issue_templates.add(template)
     shop = await added(world, "shop", issue_template_id=str(template.id))
@@ -111,18 +111,22 @@ async def test_a_connection_says_which_template_it_has(world: World) -> None:
     assert await bound(world, template) == ()
 
 
-@pytest.mark.parametrize("side", ["connection gets it", "connection loses it", "other template takes it"])
-async def test_write_of_template_whose_connections_changed_since_is_refused(world: World, side: str) -> None:
+@pytest.mark.parametrize(
+    "side", ["connection gets the template", "connection loses the template", "other template takes the connection"]
+)
+async def test_stale_write_of_an_issue_template_is_a_conflict(world: World, side: str) -> None:
     template, other = template_of(world), template_of(world, "other")
     await world.stores.issue_templates.add(other)
     await world.stores.issue_templates.add(template)
-    shop = await added(world, "shop", issue_template_id=None if side == "connection gets it" else str(template.id))
+    shop = await added(
+        world, "shop", issue_template_id=None if side == "connection gets the template" else str(template.id)
+    )
     read = await world.stores.issue_templates.get(world.org_id, "changes")
     assert read is not None
-    if side == "other template takes it":
+    if side == "other template takes the connection":
         await change(world, having(other, shop.id))
     else:
-        key = str(template.id) if side == "connection gets it" else None
+        key = str(template.id) if side == "connection gets the template" else None
         await world.overwrite(shop, issue_template_id=key)
     now = await bound(world, template)
     with pytest.raises(Conflict, match="was changed by another request"):
@@ -132,7 +136,7 @@ async def test_write_of_template_whose_connections_changed_since_is_refused(worl
     assert await bound(world, template) == now != read.connection_ids
 
 
-async def test_a_template_that_is_removed_leaves_its_connections_without_one(world: World) -> None:
+async def test_removed_issue_template_is_cleared_from_its_connections(world: World) -> None:
     first, second = template_of(world, "first"), template_of(world, "second")
     for template in (first, second):
         await world.stores.issue_templates.add(template)
@@ -145,14 +149,14 @@ async def test_a_template_that_is_removed_leaves_its_connections_without_one(wor
         shop, issue_template_id=None, updated_at=world.clock(), version=2
     )
     assert await connection_of(world, other) == other
-    with pytest.raises(Conflict, match="was just removed; choose another"):
+    with pytest.raises(Conflict, match="was just deleted; choose another"):
         await world.overwrite(shop)
-    with pytest.raises(Conflict, match="was just removed; choose another"):
+    with pytest.raises(Conflict, match="was just deleted; choose another"):
         await added(world, "third", issue_template_id=str(first.id))
     assert await world.stores.connections.get(world.org_id, "third") is None
 
 
-async def test_attack_nothing_of_another_organisation_is_bound(world: World) -> None:
+async def test_attack_template_and_connection_of_different_organisations_cannot_be_linked(world: World) -> None:
     other = Organisation(uuid4(), "acme", world.clock())
     await world.stores.organisations.add(other)
     shop = await added(world, "shop")
@@ -166,7 +170,7 @@ async def test_attack_nothing_of_another_organisation_is_bound(world: World) -> 
     assert await connection_of(world, shop) == shop
 
 
-async def test_a_connection_that_is_managed_elsewhere_is_left_as_it_is(world: World) -> None:
+async def test_connection_managed_by_an_agent_keeps_its_issue_template(world: World) -> None:
     shop = await added(world, "shop", managed_by="agent apps")
     free = await added(world, "free")
     template = template_of(world)
@@ -182,7 +186,7 @@ async def test_a_connection_that_is_managed_elsewhere_is_left_as_it_is(world: Wo
     assert set(await bound(world, template)) == {shop.id, free.id}
 
 
-async def test_with_a_reach_only_templates_of_connections_in_it_are_there(world: World) -> None:
+async def test_scoped_list_has_only_templates_of_connections_in_scope(world: World) -> None:
     seen = await added(world, "seen", connection_tags={"team": "blue"})
     hidden = await added(world, "hidden")
     both, theirs = template_of(world, "both"), template_of(world, "theirs")
@@ -197,8 +201,7 @@ async def test_with_a_reach_only_templates_of_connections_in_it_are_there(world:
     assert (await world.stores.issue_templates.find(world.org_id, Page(), reach=Reach())).total == 0
 
 
-async def test_attack_a_template_is_removed_while_a_connection_is_bound_to_it(world: World) -> None:
-    """Whichever comes first, from whichever side: no connection has a template that is not there."""
+async def test_attack_concurrent_removal_leaves_no_connection_with_a_missing_template(world: World) -> None:
     for number in range(8):
         template = template_of(world, f"template-{number}")
         own = await added(world, f"own-{number}")
@@ -222,7 +225,7 @@ async def test_attack_a_template_is_removed_while_a_connection_is_bound_to_it(wo
             assert has is None or UUID(has) in there
 
 
-async def test_attack_templates_that_take_connections_from_one_another_do_not_lock_each_other_out(world: World) -> None:
+async def test_attack_templates_that_claim_the_same_connections_never_deadlock(world: World) -> None:
     all_of_them = [await added(world, f"shop-{number}") for number in range(6)]
     ids = [one.id for one in all_of_them]
     templates = [template_of(world, f"template-{number}") for number in range(3)]

@@ -1,4 +1,4 @@
-"""The last log lines of all processes: written by the real handler, read back, followed."""
+"""The last log lines of all processes: written by the real handler, read back and followed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def messages(journal: FileJournal, wanted: LogFilter | None = None, limit: int =
     return [line.message for line in journal.last(wanted or LogFilter(), limit)]
 
 
-def test_lines_of_all_processes_in_the_order_they_were_said(tmp_path: Path) -> None:
+def test_log_lines_of_all_processes_are_in_order_and_filtered(tmp_path: Path) -> None:
     journal = FileJournal(tmp_path / "logs")
     assert messages(journal) == []
     for process in ("api", "w1", "api"):
@@ -56,7 +56,7 @@ def test_lines_of_all_processes_in_the_order_they_were_said(tmp_path: Path) -> N
     assert messages(journal, LogFilter(since=datetime(2999, 1, 1, tzinfo=UTC))) == []
 
 
-def test_planted_secrets_do_not_show(tmp_path: Path) -> None:
+def test_secrets_are_not_in_log_files(tmp_path: Path) -> None:
     speak_as("api", tmp_path)
     log.info("login with %s", Secret("hunter1"), extra={"password": "hunter2", "head": {"Authorization": "hunter3"}})
     kept = Secret("hunter" + "4")  # a traceback quotes the source
@@ -68,7 +68,9 @@ def test_planted_secrets_do_not_show(tmp_path: Path) -> None:
     assert b"hunter" not in (tmp_path / "api.jsonl").read_bytes()
 
 
-def test_files_are_bounded_and_for_their_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_files_are_bounded_and_readable_by_their_owner_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rotation, "SIZE", 2_000)
     folder = tmp_path / "home" / "logs"
     speak_as("api", folder)
@@ -84,7 +86,7 @@ def test_files_are_bounded_and_for_their_owner(tmp_path: Path, monkeypatch: pyte
     assert 10 < len(said) < 40
 
 
-def test_a_line_that_is_too_long_is_said_to_be(tmp_path: Path) -> None:
+def test_overlong_log_line_is_replaced_by_a_note(tmp_path: Path) -> None:
     speak_as("api", tmp_path)
     log.info("x" * rotation.MAX_LINE)
     log.info("short")
@@ -92,14 +94,14 @@ def test_a_line_that_is_too_long_is_said_to_be(tmp_path: Path) -> None:
     assert "too long" in messages(FileJournal(tmp_path))[0]
 
 
-def test_a_folder_that_cannot_be_written_stops_nobody(tmp_path: Path) -> None:
+def test_unwritable_log_folder_does_not_stop_the_process(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("a file is in the way")
     speak_as("api", tmp_path / "logs")
     log.info("goes on")
     assert messages(FileJournal(tmp_path / "none")) == []
 
 
-def test_what_is_no_line_is_left_out(tmp_path: Path) -> None:
+def test_malformed_log_lines_are_skipped(tmp_path: Path) -> None:
     speak_as("api", tmp_path)
     log.info("good")
     with (tmp_path / "api.jsonl").open("ab") as stream:
@@ -107,7 +109,9 @@ def test_what_is_no_line_is_left_out(tmp_path: Path) -> None:
     assert messages(FileJournal(tmp_path)) == ["good"]
 
 
-def test_following_goes_on_over_rotations_and_new_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_following_continues_across_rotations_and_new_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rotation, "SIZE", 2_000)
     speak_as("api", tmp_path)
     log.info("before")
@@ -125,7 +129,7 @@ def test_following_goes_on_over_rotations_and_new_processes(tmp_path: Path, monk
     assert follower.read() == []
 
 
-def test_following_goes_on_where_it_was_left(tmp_path: Path) -> None:
+def test_following_continues_at_its_position(tmp_path: Path) -> None:
     journal = FileJournal(tmp_path)
     speak_as("api", tmp_path)
     for number in range(5):

@@ -10,7 +10,7 @@ from tests.support.world import World
 from postern.domain.identity.organisation import Organisation
 
 
-async def test_a_setting_is_added_once_and_removed(world: World) -> None:
+async def test_setting_is_added_once_and_removed(world: World) -> None:
     store, at = world.stores.settings, world.clock()
     other = Organisation(uuid4(), "acme", at)
     await world.stores.organisations.add(other)
@@ -25,14 +25,14 @@ async def test_a_setting_is_added_once_and_removed(world: World) -> None:
     assert await store.add(world.org_id, "tracker", {"url": "d"}, at)
 
 
-async def test_of_several_that_add_at_once_one_does(world: World) -> None:
+async def test_concurrent_additions_of_a_setting_store_one(world: World) -> None:
     store, at = world.stores.settings, world.clock()
     added = await asyncio.gather(*(store.add(world.org_id, "tracker", {"by": n}, at) for n in range(8)))
     assert await store.get(world.org_id, "tracker") == {"by": added.index(True)}
     assert sum(added) == 1
 
 
-async def test_a_setting_is_changed_only_as_it_was_read(world: World) -> None:
+async def test_setting_is_changed_only_if_unchanged_since_it_was_read(world: World) -> None:
     store, at = world.stores.settings, world.clock()
     assert not await store.change(world.org_id, "tracker", {}, {"url": "a"}, at)
     await store.add(world.org_id, "tracker", {"url": "a"}, at)

@@ -11,7 +11,7 @@ from postern.store.sql.sql_leases import SqlLeases
 MINUTE = timedelta(minutes=1)
 
 
-async def test_one_holder_at_a_time(database: Database) -> None:
+async def test_lease_has_one_holder_at_a_time_and_expires(database: Database) -> None:
     leases = SqlLeases(database)
     assert await leases.take("work", "a", START, MINUTE)
     assert not await leases.take("work", "b", START, MINUTE)
@@ -25,7 +25,7 @@ async def test_one_holder_at_a_time(database: Database) -> None:
     assert await leases.take("work", "a", START + 2 * MINUTE, MINUTE)
 
 
-async def test_of_many_at_once_one_gets_it(database: Database) -> None:
+async def test_concurrent_requests_give_a_lease_to_one(database: Database) -> None:
     leases = SqlLeases(database)
     taken = await asyncio.gather(*(leases.take("work", str(number), START, MINUTE) for number in range(20)))
     assert sum(taken) == 1

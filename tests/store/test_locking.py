@@ -1,4 +1,4 @@
-"""Rows that several transactions change at once are locked in one order: none of them is ended as a deadlock."""
+"""Rows that several transactions change are locked in one order, so that none of them is a deadlock victim."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ async def is_free(database: Database, session_id: UUID) -> bool:
 
 
 @pytest.mark.parametrize("work", [tell, settle, end])
-async def test_rows_are_taken_by_their_identifiers(world: World, work: Work) -> None:
-    """While somebody else has the first of them, whoever comes waits for it and holds none of the others."""
+async def test_rows_are_locked_in_the_order_of_their_ids(world: World, work: Work) -> None:
+    """While another transaction holds the first row, the next one waits and holds none of the others."""
     owner = await world.add_user("ann")
     ids = sorted(uuid4() for _ in range(6))
     for session_id in reversed(ids):  # so that they lie in another order

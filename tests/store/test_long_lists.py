@@ -1,4 +1,4 @@
-"""Lists that grow with use, on both engines: pages by cursor, totals, and the indexes that answer them."""
+"""Lists that grow with use, on both engines: pages by cursor, totals, and their indexes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_audit_log_is_read_by_cursor_while_it_grows(world: World) -> None:
     assert await pages(find, 2) == made
 
 
-async def test_audit_log_of_another_organisation_is_not_there(world: World) -> None:
+async def test_audit_log_of_another_organisation_is_empty(world: World) -> None:
     made = await entries(world, 2)
     for after in (None, Position(made[0].at, made[0].id)):
         found = await world.stores.audit.find(uuid4(), AuditFilter(), Page(after=after))
@@ -98,7 +98,7 @@ async def test_audit_log_of_another_organisation_is_not_there(world: World) -> N
         (Count.EXACT, {"action": "update", "created_after": START + 3 * SECOND}, 4, False),
     ],
 )
-async def test_total_is_counted_up_to_a_bound_and_says_so(
+async def test_total_is_counted_up_to_its_limit_and_marked(
     world: World,
     monkeypatch: pytest.MonkeyPatch,
     count: Count,
@@ -106,7 +106,7 @@ async def test_total_is_counted_up_to_a_bound_and_says_so(
     total: int | None,
     is_capped: bool,
 ) -> None:
-    """Ten entries, every second of which is an update, and three of the newest four."""
+    """Ten entries, of which every second one and three of the newest four are updates."""
     bounds = {"COUNT_CAP": 3, "EXACT_CAP": 6, "LOOK_AT": 4, "LOOK_AT_MOST": 8}
     for name, bound in bounds.items():
         monkeypatch.setattr(long_lists, name, bound)
@@ -140,7 +140,7 @@ async def ann(world: World) -> Principal:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 50])
-async def test_reviews_by_cursor_come_once_with_those_that_wait_first(world: World, ann: Principal, limit: int) -> None:
+async def test_reviews_by_cursor_appear_once_and_pending_ones_first(world: World, ann: Principal, limit: int) -> None:
     bob = await world.add_user("bob", REVIEWERS)
     made = [await asked(world, ann, created_at=START + n // 2 * SECOND) for n in range(8)]
     for one in made[::2]:
@@ -162,7 +162,7 @@ async def test_reviews_by_cursor_come_once_with_those_that_wait_first(world: Wor
         assert total == len(expected)
 
 
-async def test_review_that_is_decided_between_two_pages_is_not_left_out(world: World, ann: Principal) -> None:
+async def test_review_decided_between_two_pages_is_not_skipped(world: World, ann: Principal) -> None:
     bob = await world.add_user("bob", REVIEWERS)
     made = [await asked(world, ann, created_at=START + n * SECOND) for n in range(4)]
     store = world.stores.reviews
@@ -205,7 +205,7 @@ PAGES = {
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=list(PAGES))
 @pytest.mark.parametrize("name", FIND)
-async def test_no_page_and_no_count_reads_or_sorts_a_whole_table(world: World, name: str, page: Page) -> None:
+async def test_page_and_count_never_read_or_sort_a_whole_table(world: World, name: str, page: Page) -> None:
     table = name.partition(",")[0]
     statements = await statements_heard(world.database, table, lambda: FIND[name](world, page))
     assert statements

@@ -1,4 +1,4 @@
-"""The deletion of an organisation leaves no row of it, in whatever table, and changes no row of another one."""
+"""The deletion of an organisation leaves none of its rows in any table, and changes no row of another one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def cascades(table: Table) -> bool:
     )
 
 
-def test_every_table_is_shared_or_owned_or_hangs_on_an_owned_one() -> None:
+def test_every_table_is_shared_owned_or_cascades_from_an_owned_one() -> None:
     owned = {table.name for table in owned_tables()}
     hanging = {table.name for table in metadata.sorted_tables if "org_id" not in table.c and cascades(table)}
     assert owned | hanging | SHARED | {"orgs"} == set(metadata.tables)
@@ -148,7 +148,8 @@ async def without_holds(world: World) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 1000])
-async def test_no_row_of_it_is_left_and_none_of_another_one_changes(world: World, most: int) -> None:
+@pytest.mark.ci
+async def test_deletion_leaves_no_row_and_changes_no_other_organisation(world: World, most: int) -> None:
     doomed = await add(world, "acme", 1)
     before_other = await rows(world)
     kept = await add(world, "other", 1001)
@@ -173,7 +174,7 @@ async def test_no_row_of_it_is_left_and_none_of_another_one_changes(world: World
     assert await world.stores.organisations.get(kept.id) is not None
 
 
-async def test_access_is_invalid_from_the_first_moment(world: World) -> None:
+async def test_deletion_invalidates_access_at_once(world: World) -> None:
     doomed = await add(world, "acme", 1)
     await without_holds(world)
     await world.stores.organisation_deletions.begin(doomed.id, world.clock())
@@ -190,28 +191,28 @@ async def test_access_is_invalid_from_the_first_moment(world: World) -> None:
     assert await organisations.by_name("acme") is None
 
 
-async def test_holds_forbid_it_and_are_named(world: World) -> None:
+async def test_legal_holds_prevent_the_deletion_and_are_named(world: World) -> None:
     doomed = await add(world, "acme", 1)
     before = await rows(world)
     name, session = before["holds"][0][list(holds.columns.keys()).index("name")], before["sessions"][0][0]
-    with pytest.raises(Conflict, match=rf"legal holds: '{name}' on session {session}; .*release"):
+    with pytest.raises(Conflict, match=rf"legal holds: '{name}' on session {session}; .*remove"):
         await world.stores.organisation_deletions.begin(doomed.id, world.clock())
     assert await rows(world) == before
 
 
-async def test_second_request_is_refused_and_an_unknown_one_too(world: World) -> None:
+async def test_second_deletion_request_and_unknown_organisation_are_rejected(world: World) -> None:
     store = world.stores.organisation_deletions
     doomed = Organisation(uuid4(), "acme", world.clock())
     await world.stores.organisations.add(doomed)
     await store.begin(doomed.id, world.clock())
-    with pytest.raises(Conflict, match="being deleted already"):
+    with pytest.raises(Conflict, match="already being deleted"):
         await store.begin(doomed.id, world.clock())
     with pytest.raises(NotFound):
         await store.begin(uuid4(), datetime.now(UTC))
     assert [one.id for one in await store.waiting()] == [doomed.id]
 
 
-async def test_session_with_something_stored_is_not_deleted(world: World) -> None:
+async def test_session_with_stored_segments_prevents_the_final_deletion(world: World) -> None:
     doomed = await add(world, "acme", 1)
     await without_holds(world)
     store = world.stores.organisation_deletions

@@ -1,4 +1,4 @@
-"""What is yet to be done about sessions is found by small ranges of an index, whatever else waits."""
+"""Pending work of sessions is found by small index ranges, whatever else is pending."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def check(database: Database, plan: list[str], most: int) -> None:
 
 @pytest.mark.parametrize(("waits", "asked"), [(UNREAD, TO_TELL), (OPENED, ENDED | UNCOUNTED), (UNCOUNTED, UNREAD)])
 @pytest.mark.ci
-async def test_many_that_wait_for_one_thing_hold_up_no_other(
+async def test_much_pending_work_of_one_kind_does_not_slow_down_another(
     world: World, ann: Principal, waits: int, asked: int
 ) -> None:
     own = await add_session(world, ann, at=START)
@@ -100,7 +100,7 @@ async def test_many_that_wait_for_one_thing_hold_up_no_other(
 
 
 @pytest.mark.slow
-async def test_what_many_wait_for_is_read_in_pieces(world: World, ann: Principal) -> None:
+async def test_much_pending_work_is_read_in_bounded_pieces(world: World, ann: Principal) -> None:
     own = await add_session(world, ann, at=START)
     await multiply(world, UNREAD, 100_000)
     tell = world.stores.postprocessing.pending
@@ -113,7 +113,7 @@ async def test_what_many_wait_for_is_read_in_pieces(world: World, ann: Principal
         check(world.database, await explained(world.database, lambda: texts.unread(before, after, 50)), 50)  # noqa: B023
 
 
-async def test_every_value_that_has_a_bit_is_found_in_the_order_of_ends(world: World, ann: Principal) -> None:
+async def test_sessions_with_a_pending_bit_are_found_in_the_order_of_their_ends(world: World, ann: Principal) -> None:
     made = [await add_session(world, ann, at=START + timedelta(minutes=bits)) for bits in range(ALL + 1)]
     for bits, one in enumerate(made):
         await mark(world, one.id, bits)

@@ -1,4 +1,4 @@
-"""Prepared statements against SQLAlchemy's own execution of the same ones."""
+"""Prepared statements, compared with SQLAlchemy's own execution of the same statements."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def engine() -> Engine:
 
 @given(ROWS, JSONS, MOMENTS)
 @settings(max_examples=examples(150), deadline=None)
-def test_the_same_as_sqlalchemy(engine: Engine, row: dict[str, Any], data: Any, at: Any) -> None:
+def test_prepared_statement_behaves_as_in_sqlalchemy(engine: Engine, row: dict[str, Any], data: Any, at: Any) -> None:
     add, find, change = PreparedStatement(ADD), PreparedStatement(FIND), PreparedStatement(CHANGE)
     wanted = {"wanted": row["id"]}
     changes = {**wanted, "new_data": data, "new_at": at}
@@ -98,12 +98,12 @@ def test_the_same_as_sqlalchemy(engine: Engine, row: dict[str, Any], data: Any, 
     assert outcomes[0][0] == 1
 
 
-def test_nothing_found(engine: Engine) -> None:
+def test_prepared_query_without_a_match_returns_no_rows(engine: Engine) -> None:
     with engine.connect() as connection:
         assert PreparedStatement(FIND).rows(connection, {"wanted": uuid4()}) == []
 
 
-def test_who_listens_to_statements_hears_it(engine: Engine) -> None:
+def test_prepared_statement_reaches_the_statement_listeners(engine: Engine) -> None:
     heard: list[str] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:

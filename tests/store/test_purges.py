@@ -1,4 +1,4 @@
-"""Statements that look for what may be purged."""
+"""Queries that look for what can be purged."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ async def world(database: Database) -> World:
     return await World.make(database)
 
 
-async def test_no_statement_reads_the_whole_ledger(world: World) -> None:
-    """It did, for each session: SQLite takes a partial index only when it is asked in the index's own words."""
+async def test_purge_queries_never_read_the_whole_ledger(world: World) -> None:
+    """SQLite uses a partial index only if the query repeats the condition of the index."""
     await Ledger(world.stores.ledger, world.clock).note(world.org_id, EntryKind.HELD, uuid4(), hold="x", by="y")
     is_sqlite = world.database.is_sqlite
     dialect = sqlite.dialect() if is_sqlite else postgresql.dialect()  # type: ignore[no-untyped-call]
@@ -41,7 +41,7 @@ async def test_no_statement_reads_the_whole_ledger(world: World) -> None:
             assert [line for line in plan if "ix_ledger_keeping" in line], plan
 
 
-async def test_the_time_of_rounds_is_kept_and_a_jump_is_quiet(world: World) -> None:
+async def test_clock_jump_delays_purging(world: World) -> None:
     tick, clock = world.stores.purges.tick, world.clock
     first = await tick(clock.now, 100.0, 50.0)
     assert first == clock.now  # a new store has no sessions that a wrong clock could purge
@@ -55,7 +55,7 @@ async def test_the_time_of_rounds_is_kept_and_a_jump_is_quiet(world: World) -> N
     assert (back - clock.now).total_seconds() == 50
 
 
-async def test_first_round_over_sessions_is_quiet(world: World) -> None:
+async def test_first_round_over_existing_sessions_delays_purging(world: World) -> None:
     await add_session(world, await world.add_user("ann"))
     until = await world.stores.purges.tick(world.clock.now, 100.0, 50.0)
     assert (until - world.clock.now).total_seconds() == 50

@@ -1,4 +1,4 @@
-"""The relay workers that live."""
+"""The list of living relay workers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from postern.store.database import Database
 from postern.store.sql.targets.sql_relay_workers import SqlRelayWorkers
 
 
-async def test_a_worker_lives_while_it_beats(database: Database) -> None:
+async def test_worker_is_listed_while_it_sends_heartbeats(database: Database) -> None:
     store = SqlRelayWorkers(database)
     first = RelayWorker(uuid4(), "w1", START, START)
     second = RelayWorker(uuid4(), "w2", START, START + timedelta(seconds=10))
@@ -30,7 +30,7 @@ async def test_a_worker_lives_while_it_beats(database: Database) -> None:
     assert await store.living(START) == [later]
 
 
-async def test_those_that_died_without_a_word_are_pruned(database: Database) -> None:
+async def test_worker_without_heartbeats_is_pruned(database: Database) -> None:
     store = SqlRelayWorkers(database)
     dead = RelayWorker(uuid4(), "w1", START, START)
     alive = RelayWorker(uuid4(), "w1", START, START + timedelta(seconds=1))  # the same name, its next life

@@ -1,4 +1,4 @@
-"""Reviews as they are found: lists, grants, what is to be told, and what goes."""
+"""Queries about reviews: lists, grants, pending notifications, and deletion."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ async def rows(world: World, table: Any) -> int:
         return int((await statement.execute(select(func.count()).select_from(table))).scalar_one())
 
 
-async def test_a_grant_is_found_by_exactly_what_it_was_given_to(world: World, ann: Principal, bob: Principal) -> None:
+async def test_grant_is_found_only_by_its_exact_binding_and_requirements(
+    world: World, ann: Principal, bob: Principal
+) -> None:
     grant = world.stores.reviews.grant
     review = await asked(world, ann, demands=(ApprovalRequirement("", (REVIEWERS, "ops")),))
     assert await grant(review.binding, review.demands, START) == review  # it waits
@@ -80,7 +82,7 @@ async def test_a_grant_is_found_by_exactly_what_it_was_given_to(world: World, an
     assert await grant(review.binding, review.demands, START) is None
 
 
-async def test_of_several_grants_the_one_that_lets_them_in_now(world: World, ann: Principal, bob: Principal) -> None:
+async def test_grant_that_gives_access_now_is_preferred(world: World, ann: Principal, bob: Principal) -> None:
     closed = await asked(world, ann)
     await decided(world, closed, bob, window=time_window("time_range", {"start_time": "10:00", "end_time": "11:00"}))
     store = world.stores.reviews
@@ -97,7 +99,7 @@ async def test_of_several_grants_the_one_that_lets_them_in_now(world: World, ann
     assert found.id == waits.id
 
 
-async def test_a_grant_takes_one_statement(world: World, ann: Principal, bob: Principal) -> None:
+async def test_grant_is_found_with_one_query(world: World, ann: Principal, bob: Principal) -> None:
     review = await asked(world, ann)
     await decided(world, review, bob)
     heard: list[str] = []
@@ -114,7 +116,8 @@ async def test_a_grant_takes_one_statement(world: World, ann: Principal, bob: Pr
     assert len(heard) == 1
 
 
-async def test_a_list_has_those_that_wait_first_and_the_newest_before_the_others(
+@pytest.mark.ci
+async def test_review_list_has_pending_reviews_first_and_then_newest_first(
     world: World, ann: Principal, bob: Principal
 ) -> None:
     made = []
@@ -170,7 +173,7 @@ async def test_a_list_has_those_that_wait_first_and_the_newest_before_the_others
     assert (await world.stores.reviews.find(uuid4(), ReviewFilter(), Page())).total == 0
 
 
-async def test_who_made_what_somebody_logs_in_with(world: World, ann: Principal, bob: Principal) -> None:
+async def test_creators_of_a_principals_credentials_are_found(world: World, ann: Principal, bob: Principal) -> None:
     shop = await world.add_connection()
     fields: Any = {"org_id": world.org_id, "created_at": START}
     for name, maker, by in (("one", bob.id, bob.email), ("old", None, "old@example.com"), ("own", ann.id, ann.email)):
@@ -202,7 +205,7 @@ async def test_who_made_what_somebody_logs_in_with(world: World, ann: Principal,
     assert await makers(bob.id, issued[2].id) == ()
 
 
-async def test_a_count_is_added_while_it_waits(world: World, ann: Principal) -> None:
+async def test_row_count_is_stored_only_for_a_pending_review(world: World, ann: Principal) -> None:
     review = await asked(world, ann, kind=ReviewKind.STATEMENT)
     assert await world.stores.reviews.store_estimate(review.id, {"rows": 3})
     assert (await kept(world, review)).estimate == {"rows": 3}
@@ -211,9 +214,7 @@ async def test_a_count_is_added_while_it_waits(world: World, ann: Principal) -> 
     assert (await kept(world, review)).estimate == {"rows": 3}
 
 
-async def test_what_is_to_be_told_comes_in_order_with_the_review_as_it_is(
-    world: World, ann: Principal, bob: Principal
-) -> None:
+async def test_review_news_is_in_order_with_the_current_review(world: World, ann: Principal, bob: Principal) -> None:
     store = world.stores.reviews
     one = await asked(world, ann, demands=(ApprovalRequirement("", (REVIEWERS,), min_approvals=2),))
     two = await asked(world, ann, kind=ReviewKind.ONETIME, created_at=START + SECOND)
@@ -233,7 +234,7 @@ async def test_what_is_to_be_told_comes_in_order_with_the_review_as_it_is(
     assert await store.news(2) == told[:2]
 
 
-async def test_those_that_ended_long_ago_go_with_all_that_was_said(
+async def test_old_reviews_are_deleted_with_their_votes_and_groups(
     world: World, ann: Principal, bob: Principal
 ) -> None:
     old, new, waits = [await asked(world, ann) for _ in range(3)]
@@ -247,7 +248,7 @@ async def test_those_that_ended_long_ago_go_with_all_that_was_said(
     assert (await session_now(world, old)).status is SessionStatus.DONE
 
 
-async def test_a_purge_of_a_recording_takes_what_reviews_show_of_it(world: World, ann: Principal) -> None:
+async def test_purged_recording_clears_the_statements_of_its_reviews(world: World, ann: Principal) -> None:
     quoting = {"kind": ReviewKind.STATEMENT, "input": "delete from t where name = 'x'", "estimate": {"rows": 1}}
     gone, stays = [await asked(world, ann, **quoting) for _ in range(2)]
     assert gone.session_id is not None
@@ -257,7 +258,7 @@ async def test_a_purge_of_a_recording_takes_what_reviews_show_of_it(world: World
     assert await kept(world, stays) == stays
 
 
-async def test_sessions_are_found_by_what_became_of_their_review(world: World, ann: Principal, bob: Principal) -> None:
+async def test_sessions_are_found_by_the_status_of_their_review(world: World, ann: Principal, bob: Principal) -> None:
     approved, waits = await asked(world, ann), await asked(world, ann)
     await decided(world, approved, bob)
     expectations: list[tuple[ReviewStatus, list[Review]]] = [

@@ -1,4 +1,4 @@
-"""What happens to a review at the same instant has one right result: several processes, one store."""
+"""Concurrent events of a review have one correct outcome: several processes, one store."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ from postern.store.database import Database
 from postern.store.ports.review_ports import Moved
 from postern.store.schema.identity_tables import user_groups, users
 from postern.store.stores import Stores
+
+pytestmark = pytest.mark.ci
 
 ROUNDS = examples(5)
 PROCESSES = 4
@@ -78,7 +80,7 @@ async def news(world: World, review: Review) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_of_two_approvals_one_lets_them_in(worlds: list[World], kind: ReviewKind) -> None:
+async def test_one_of_two_concurrent_approvals_counts(worlds: list[World], kind: ReviewKind) -> None:
     one, two, *_ = worlds
     ann, bob, cat = await staff(one)
     for _ in range(ROUNDS):
@@ -90,7 +92,7 @@ async def test_of_two_approvals_one_lets_them_in(worlds: list[World], kind: Revi
         assert sorted(await news(one, review)) == ["approved", "created"]
 
 
-async def test_of_two_that_are_needed_the_second_lets_them_in(worlds: list[World]) -> None:
+async def test_second_of_two_required_concurrent_approvals_approves(worlds: list[World]) -> None:
     one, two, *_ = worlds
     ann, bob, cat = await staff(one)
     for _ in range(ROUNDS):
@@ -101,7 +103,7 @@ async def test_of_two_that_are_needed_the_second_lets_them_in(worlds: list[World
         assert (await state(one, review))[1].status is SessionStatus.READY
 
 
-async def test_one_person_at_two_windows_counts_once(worlds: list[World]) -> None:
+async def test_concurrent_approvals_of_one_user_count_once(worlds: list[World]) -> None:
     ann, bob, _ = await staff(worlds[0])
     for _ in range(ROUNDS):
         review = await asked(worlds[0], ann, demands=(ApprovalRequirement("two", (REVIEWERS,), min_approvals=2),))
@@ -111,7 +113,7 @@ async def test_one_person_at_two_windows_counts_once(worlds: list[World]) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_an_approval_and_a_rejection(worlds: list[World], kind: ReviewKind) -> None:
+async def test_one_of_a_concurrent_approval_and_rejection_counts(worlds: list[World], kind: ReviewKind) -> None:
     one, two, *_ = worlds
     ann, bob, cat = await staff(one)
     for _ in range(ROUNDS):
@@ -124,8 +126,8 @@ async def test_an_approval_and_a_rejection(worlds: list[World], kind: ReviewKind
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_an_approval_and_a_withdrawal(worlds: list[World], kind: ReviewKind) -> None:
-    """Whoever asked gives it up in any case: the approval came before that, or too late."""
+async def test_withdrawal_wins_over_a_concurrent_approval(worlds: list[World], kind: ReviewKind) -> None:
+    """The approval came before the withdrawal or too late."""
     one, two, *_ = worlds
     ann, bob, _ = await staff(one)
     for _ in range(ROUNDS):
@@ -140,8 +142,8 @@ async def test_an_approval_and_a_withdrawal(worlds: list[World], kind: ReviewKin
 
 
 @pytest.mark.parametrize("kind", [*KINDS, ReviewKind.STATEMENT])
-async def test_an_approval_and_a_deadline(worlds: list[World], kind: ReviewKind) -> None:
-    """A worker whose wait is over ends what nobody has decided, and never what somebody just has."""
+async def test_one_of_a_concurrent_approval_and_deadline_counts(worlds: list[World], kind: ReviewKind) -> None:
+    """A worker expires a review that is undecided, and never one that has just been decided."""
     one, two, *_ = worlds
     ann, bob, _ = await staff(one)
     for _ in range(ROUNDS):
@@ -155,8 +157,8 @@ async def test_an_approval_and_a_deadline(worlds: list[World], kind: ReviewKind)
             assert session.status is (SessionStatus.READY if expired is None else SessionStatus.DONE)
 
 
-async def test_a_client_that_goes_on_and_a_revocation(worlds: list[World]) -> None:
-    """Either it is in, and its worker is told to end it, or it never was."""
+async def test_concurrent_revocation_ends_the_session_or_its_worker_is_notified(worlds: list[World]) -> None:
+    """Either the client was admitted and its worker ends it, or it was never admitted."""
     one, two, *_ = worlds
     ann, bob, cat = await staff(one)
     for _ in range(ROUNDS):
@@ -171,7 +173,7 @@ async def test_a_client_that_goes_on_and_a_revocation(worlds: list[World]) -> No
         assert session.status is (SessionStatus.DONE if claimed is None else SessionStatus.OPEN)
 
 
-async def test_of_many_who_start_a_script_one_does_and_it_runs_once(worlds: list[World]) -> None:
+async def test_script_started_concurrently_runs_once(worlds: list[World]) -> None:
     ann, bob, _ = await staff(worlds[0])
     for _ in range(ROUNDS):
         review = await asked(worlds[0], ann, kind=ReviewKind.ONETIME)
@@ -187,7 +189,7 @@ async def test_of_many_who_start_a_script_one_does_and_it_runs_once(worlds: list
         assert sorted(await news(worlds[0], review)) == ["approved", "created", "finished", "started"]
 
 
-async def test_a_start_and_a_revocation(worlds: list[World]) -> None:
+async def test_one_of_a_concurrent_start_and_revocation_counts(worlds: list[World]) -> None:
     one, two, *_ = worlds
     ann, bob, cat = await staff(one)
     for _ in range(ROUNDS):
@@ -204,8 +206,8 @@ async def test_a_start_and_a_revocation(worlds: list[World]) -> None:
 
 
 @pytest.mark.parametrize("way", ["group", "account"])
-async def test_a_reviewer_who_is_being_removed_is_waited_for(worlds: list[World], way: str) -> None:
-    """Who takes the right away has begun before they decide, and ends behind: then it is gone."""
+async def test_decision_waits_for_the_removal_of_its_reviewer_and_is_denied(worlds: list[World], way: str) -> None:
+    """The removal began before the decision and ends after it."""
     one, two, *_ = worlds
     ann, bob, _ = await staff(one)
     review = await asked(one, ann)
@@ -221,7 +223,7 @@ async def test_a_reviewer_who_is_being_removed_is_waited_for(worlds: list[World]
     assert (await state(one, review))[0].status is ReviewStatus.PENDING
 
 
-async def test_removals_and_decisions_never_wait_in_a_circle(worlds: list[World]) -> None:
+async def test_concurrent_removals_and_decisions_never_deadlock(worlds: list[World]) -> None:
     one, two, three, *_ = worlds
     ann, bob, cat = await staff(one)
     group = await one.stores.groups.get(one.org_id, REVIEWERS)
@@ -238,7 +240,7 @@ async def test_removals_and_decisions_never_wait_in_a_circle(worlds: list[World]
         group = await one.stores.groups.update(replace(group, version=group.version + 1))
 
 
-async def test_who_asks_many_times_at_once_has_no_more_than_may_wait(worlds: list[World]) -> None:
+async def test_concurrent_requests_of_a_user_respect_the_limit_of_pending_reviews(worlds: list[World]) -> None:
     ann, *_ = await staff(worlds[0])
     binding = new_review(worlds[0], ann).binding
     bindings = [replace(binding, source=f"192.0.2.{n}") for n in range(MAX_OF_OWNER + 10)]
@@ -247,7 +249,7 @@ async def test_who_asks_many_times_at_once_has_no_more_than_may_wait(worlds: lis
     assert (len(those(found, Review)), len(those(found, TooMany))) == (MAX_OF_OWNER, 10)
 
 
-async def test_a_burst_of_the_same_client_is_one_review_with_one_session(worlds: list[World]) -> None:
+async def test_burst_of_one_client_creates_one_review_with_one_session(worlds: list[World]) -> None:
     ann, *_ = await staff(worlds[0])
     binding = new_review(worlds[0], ann).binding
     pairs = [session_of(new_review(worlds[0], ann, binding=binding)) for _ in range(20)]
@@ -261,7 +263,7 @@ async def test_a_burst_of_the_same_client_is_one_review_with_one_session(worlds:
     assert [session.id for session in added if session is not None] == [found[0].session_id]
 
 
-async def test_several_rounds_of_upkeep_end_each_once(worlds: list[World]) -> None:
+async def test_concurrent_background_jobs_expire_each_review_once(worlds: list[World]) -> None:
     ann, *_ = await staff(worlds[0])
     reviews = [await asked(worlds[0], ann, kind=ReviewKind.ONETIME) for _ in range(10)]
     later = START + timedelta(days=2)

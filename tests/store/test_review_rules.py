@@ -1,5 +1,4 @@
-"""Review rules in the store: what is kept, and groups that are renamed and removed while rules are made. On both
-engines."""
+"""Review rules in the store, and groups that are renamed and removed while rules are created. On both engines."""
 
 from __future__ import annotations
 
@@ -30,8 +29,8 @@ async def group_of(world: World, name: str) -> UserGroup:
     return found
 
 
-async def test_a_rule_is_kept_as_it_was_given(world: World) -> None:
-    """Groups with whatever characters a name may have, in each part for itself."""
+async def test_review_rule_is_stored_unchanged(world: World) -> None:
+    """Group names can have any characters, in each part of the rule."""
     shop, other = await world.add_connection("shop"), await world.add_connection("other")
     odd = "a:b, 'c' \u00e9\u4e2d"
     rule = rule_of(
@@ -63,7 +62,7 @@ async def test_a_rule_is_kept_as_it_was_given(world: World) -> None:
     assert (await group_of(world, odd)).name == odd  # made with the rule, and left
 
 
-async def test_all_rules_are_one_statement(world: World) -> None:
+async def test_all_review_rules_are_read_with_one_query(world: World) -> None:
     for number in range(3):
         await world.stores.review_rules.add(rule_of(world, f"rule-{number}"))
     async with counted(world) as statements:
@@ -71,7 +70,7 @@ async def test_all_rules_are_one_statement(world: World) -> None:
     assert len(statements) == 1
 
 
-async def test_names_are_taken_once_in_an_organisation_and_listed_by_name(world: World) -> None:
+async def test_review_rule_names_are_unique_per_organisation_and_listed_by_name(world: World) -> None:
     other = Organisation(uuid4(), "acme", world.clock())
     await world.stores.organisations.add(other)
     for name in ("bbb", "aaa", "ccc"):
@@ -87,7 +86,7 @@ async def test_names_are_taken_once_in_an_organisation_and_listed_by_name(world:
         await world.stores.review_rules.update(renamed)
 
 
-async def test_a_name_wins_over_an_identifier(world: World) -> None:
+async def test_review_rule_is_found_by_name_before_id(world: World) -> None:
     first = rule_of(world)
     second = rule_of(world, str(first.id))
     for rule in (first, second):
@@ -97,19 +96,19 @@ async def test_a_name_wins_over_an_identifier(world: World) -> None:
     assert found.id == second.id
 
 
-async def test_a_connection_that_is_removed_leaves_its_rules(world: World) -> None:
+async def test_removed_connection_is_removed_from_its_review_rules(world: World) -> None:
     shop, other = await world.add_connection("shop"), await world.add_connection("other")
     rule = rule_of(world, connection_ids=frozenset({shop.id, other.id}))
     await world.stores.review_rules.add(rule)
     await world.stores.connections.remove(shop)
     assert [one.connection_ids for one in await world.stores.review_rules.all(world.org_id)] == [{other.id}]
     gone = rule_of(world, "late", connection_ids=frozenset({shop.id}))
-    with pytest.raises(Conflict, match="something that it refers to was just removed"):
+    with pytest.raises(Conflict, match="something that it refers to was just deleted"):
         await world.stores.review_rules.add(gone)
 
 
-async def test_a_renamed_group_is_renamed_in_rules_and_connections(world: World) -> None:
-    """In those of its organisation only: another may have one of the same name."""
+async def test_renamed_group_is_renamed_in_rules_and_connections(world: World) -> None:
+    """Only in its own organisation: another one can have a group of the same name."""
     other = Organisation(uuid4(), "acme", world.clock())
     await world.stores.organisations.add(other)
     given: dict[str, Any] = {"required_groups": frozenset({"sre"}), "force_groups": ("sre",)}
@@ -132,13 +131,13 @@ async def test_a_renamed_group_is_renamed_in_rules_and_connections(world: World)
 
 NEEDED: dict[str, dict[str, Any]] = {
     "no other group can approve": {"reviewers_groups": ("sre",)},
-    "this group must agree, too": {"all_groups": True},
-    "it asks the members of this group": {"required_groups": frozenset({"sre", "interns"})},
+    "the approval of this group is required": {"all_groups": True},
+    "the rule applies to the members of this group": {"required_groups": frozenset({"sre", "interns"})},
 }
 
 
 @pytest.mark.parametrize("why", NEEDED)
-async def test_attack_a_group_that_is_removed_takes_no_review_away(world: World, why: str) -> None:
+async def test_attack_group_that_a_review_rule_needs_cannot_be_removed(world: World, why: str) -> None:
     rule = rule_of(world, **NEEDED[why])
     await world.stores.review_rules.add(rule)
     member = await world.add_user("ann", "sre")
@@ -149,12 +148,12 @@ async def test_attack_a_group_that_is_removed_takes_no_review_away(world: World,
     assert [one.id for one in kept] == [member.id]
 
 
-async def test_attack_a_group_that_is_removed_opens_no_connection(world: World) -> None:
-    """Nor may it force any more: a later group of that name is another one."""
+async def test_attack_group_that_reviews_a_connection_cannot_be_removed(world: World) -> None:
+    """A removed force group is cleared: a later group of the same name is a different one."""
     shop = await world.add_connection("shop", reviewers=("leads", "sre"), force_approve_groups=("boss",))
     for name in ("sre", "boss"):
         await world.stores.groups.add(UserGroup(uuid4(), world.org_id, name, world.clock()))
-    with pytest.raises(Conflict, match="connection 'shop' has the group 'sre' as its reviewers"):
+    with pytest.raises(Conflict, match="the group 'sre' reviews connection 'shop'"):
         await world.stores.groups.remove(await group_of(world, "sre"))
     await world.stores.groups.remove(await group_of(world, "boss"))
     found = await world.stores.connections.get(world.org_id, str(shop.id))
@@ -162,7 +161,7 @@ async def test_attack_a_group_that_is_removed_opens_no_connection(world: World) 
     assert (found.reviewers, found.force_approve_groups) == (("leads", "sre"), ())
 
 
-async def test_one_of_several_groups_may_go(world: World) -> None:
+async def test_group_that_a_rule_does_not_need_can_be_removed(world: World) -> None:
     rule = rule_of(world, force_groups=("sre",), skip_groups=frozenset({"sre"}))
     await world.stores.review_rules.add(rule)
     await world.stores.groups.remove(await group_of(world, "sre"))
@@ -172,8 +171,8 @@ async def test_one_of_several_groups_may_go(world: World) -> None:
         await world.stores.review_rules.update(rule)
 
 
-async def test_attack_a_group_is_removed_while_a_rule_is_made_of_it(world: World) -> None:
-    """Whichever comes first: a rule has its only reviewers, or it is not there; never a rule that nobody answers."""
+async def test_attack_concurrent_group_removal_leaves_no_rule_without_reviewers(world: World) -> None:
+    """Either the rule has its only reviewers, or it does not exist."""
     for number in range(8):
         name = f"group-{number}"
         group = UserGroup(uuid4(), world.org_id, name, world.clock())

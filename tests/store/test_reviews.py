@@ -1,4 +1,4 @@
-"""Reviews as the store keeps, decides, moves and ends them."""
+"""How the store adds, decides, moves and ends reviews."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def rows(world: World, table: Any) -> int:
         return int((await statement.execute(select(func.count()).select_from(table))).scalar_one())
 
 
-async def test_what_was_added_is_read_again(world: World, ann: Principal) -> None:
+async def test_review_is_stored_unchanged(world: World, ann: Principal) -> None:
     maker = Person(uuid4(), "root", "root@example.com", "Root", "U123")
     demands = (
         ApprovalRequirement("", ("dba", "ops"), 1, all_groups=True, force_groups=("boss",)),
@@ -84,7 +84,7 @@ async def test_what_was_added_is_read_again(world: World, ann: Principal) -> Non
     assert (await session_now(world, statement)).review_id is None
 
 
-async def test_which_of_many_still_wait(world: World, ann: Principal, bob: Principal) -> None:
+async def test_pending_reviews_are_found_among_many(world: World, ann: Principal, bob: Principal) -> None:
     first, second, over = [await asked(world, ann) for _ in range(3)]
     await decided(world, second, bob)
     ids = {first.id, second.id, over.id, uuid4()}
@@ -94,7 +94,7 @@ async def test_which_of_many_still_wait(world: World, ann: Principal, bob: Princ
     assert await world.stores.reviews.waiting([uuid4() for _ in range(1_000)] + [first.id], START) == {first.id}
 
 
-async def test_who_asks_again_for_the_same_finds_what_waits(world: World, ann: Principal, bob: Principal) -> None:
+async def test_repeated_request_finds_the_pending_review(world: World, ann: Principal, bob: Principal) -> None:
     store = world.stores.reviews
     demand = ApprovalRequirement("prod", ("ops", "sec"))
     first = await asked(world, ann, demands=(demand,))
@@ -115,10 +115,8 @@ async def test_who_asks_again_for_the_same_finds_what_waits(world: World, ann: P
     assert len({(await asked(world, ann, **script)).id for _ in range(2)}) == 2
 
 
-async def test_who_asks_when_it_was_just_approved_finds_what_was_given(
-    world: World, ann: Principal, bob: Principal
-) -> None:
-    """A client that was told to ask is not asked about once more: another one of its burst was faster."""
+async def test_request_right_after_an_approval_finds_the_grant(world: World, ann: Principal, bob: Principal) -> None:
+    """Another client of the same burst was faster."""
     given = (await decided(world, await asked(world, ann), bob)).review
     assert given.status is ReviewStatus.APPROVED
     same = {"binding": given.binding}
@@ -135,7 +133,7 @@ async def test_who_asks_when_it_was_just_approved_finds_what_was_given(
     assert (await asked(world, ann, binding=closed.binding)).id != closed.id
 
 
-async def test_what_waits_is_bounded_and_room_comes_back(
+async def test_pending_reviews_per_user_are_limited_and_slots_are_freed(
     world: World, ann: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("postern.domain.reviews.review.MAX_OF_OWNER", 3)
@@ -143,10 +141,10 @@ async def test_what_waits_is_bounded_and_room_comes_back(
     monkeypatch.setattr("postern.domain.reviews.review.MAX_OF_ORGANISATION", 4)
     some = [await asked(world, ann) for _ in range(3)]
     before = await rows(world, sessions)
-    with pytest.raises(TooMany, match="yours"):
+    with pytest.raises(TooMany, match="you have 3 pending reviews"):
         await asked(world, ann)
     await asked(world)
-    with pytest.raises(TooMany, match="most"):
+    with pytest.raises(TooMany, match="the organisation has 4"):
         await asked(world)
     assert await rows(world, sessions) == before + 1  # nothing is left of what was refused
     await world.stores.reviews.move(some[0].id, ReviewEvent.WITHDRAWN, START)
@@ -154,7 +152,7 @@ async def test_what_waits_is_bounded_and_room_comes_back(
     await asked(world, ann, created_at=some[0].expires_at)  # nobody waits for the others any more
 
 
-async def test_statements_of_a_session_are_bounded_whether_they_wait_or_not(
+async def test_statement_reviews_per_session_are_limited(
     world: World, ann: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("postern.domain.reviews.review.MAX_OF_SESSION", 2)
@@ -167,7 +165,7 @@ async def test_statements_of_a_session_are_bounded_whether_they_wait_or_not(
     await asked(world, ann, kind=ReviewKind.STATEMENT)
 
 
-async def test_an_approval_gives_what_was_asked(world: World, ann: Principal, bob: Principal) -> None:
+async def test_approval_grants_the_requested_access(world: World, ann: Principal, bob: Principal) -> None:
     review = await asked(world, ann)
     at = START + 5 * SECOND
     moved = await decided(world, review, bob, at=at, comment="go on")
@@ -184,7 +182,7 @@ async def test_an_approval_gives_what_was_asked(world: World, ann: Principal, bo
     assert (await session_now(world, statement.review)).worker == "w0"
 
 
-async def test_a_window_is_kept_from_the_first_who_sets_it(world: World, ann: Principal, bob: Principal) -> None:
+async def test_time_window_of_the_first_reviewer_is_kept(world: World, ann: Principal, bob: Principal) -> None:
     cat = await world.add_user("cat", REVIEWERS)
     review = await asked(world, ann, demands=(ApprovalRequirement("two", (REVIEWERS,), min_approvals=2),))
     first = await decided(world, review, bob, window=EVENING)
@@ -194,7 +192,7 @@ async def test_a_window_is_kept_from_the_first_who_sets_it(world: World, ann: Pr
     assert second.review.revoke_at == EVENING.opens_at(START) + timedelta(seconds=1_800)
 
 
-async def test_a_force_takes_the_place_of_what_the_same_person_said(world: World, ann: Principal) -> None:
+async def test_force_approval_replaces_the_earlier_vote_of_the_reviewer(world: World, ann: Principal) -> None:
     boss = await world.add_user("boss", REVIEWERS, "bosses")
     demand = ApprovalRequirement("two", (REVIEWERS,), min_approvals=2, force_groups=("bosses",))
     review = await asked(world, ann, demands=(demand,))
@@ -204,7 +202,7 @@ async def test_a_force_takes_the_place_of_what_the_same_person_said(world: World
     assert [(one.forced, one.groups) for one in forced.review.voices] == [(True, frozenset({REVIEWERS, "bosses"}))]
 
 
-async def test_what_is_refused_changes_nothing(world: World, ann: Principal, bob: Principal) -> None:
+async def test_denied_decision_does_not_change_the_review(world: World, ann: Principal, bob: Principal) -> None:
     dev = await world.add_user("dev", "dev")
     review = await asked(world, ann)
     before = len(await world.stores.reviews.news(100))
@@ -221,7 +219,7 @@ async def test_what_is_refused_changes_nothing(world: World, ann: Principal, bob
     assert len(await world.stores.reviews.news(100)) == before
 
 
-async def test_a_reviewer_of_another_organisation_is_nobody(world: World, ann: Principal) -> None:
+async def test_reviewer_of_another_organisation_is_denied(world: World, ann: Principal) -> None:
     other = uuid4()
     async with world.database.statement() as statement:
         await statement.execute(insert(orgs).values(id=other, name="two", created_at=START))
@@ -232,7 +230,7 @@ async def test_a_reviewer_of_another_organisation_is_nobody(world: World, ann: P
             await decided(world, review, stranger, choice)
 
 
-async def test_administrators_take_back_by_the_group_of_their_organisation(world: World, ann: Principal) -> None:
+async def test_administrator_can_reject_but_not_approve(world: World, ann: Principal) -> None:
     root = await world.add_user("root", "admin")
     review = await asked(world, ann)
     with pytest.raises(Denied):
@@ -249,7 +247,7 @@ async def test_administrators_take_back_by_the_group_of_their_organisation(world
         (lambda world, review, _: world.stores.reviews.move(review.id, ReviewEvent.WITHDRAWN, START), "withdrawn"),
     ],
 )
-async def test_what_ends_a_review_ends_the_session_that_waits(
+async def test_ended_review_ends_its_waiting_session(
     world: World, ann: Principal, bob: Principal, kind: ReviewKind, end: Callable[..., Any], reason: str
 ) -> None:
     review, waiting = session_of(new_review(world, ann, kind=kind))
@@ -269,16 +267,14 @@ async def test_what_ends_a_review_ends_the_session_that_waits(
         assert await store.move(review.id, event_, START) is None
 
 
-async def test_a_script_keeps_what_it_is_started_with(world: World, ann: Principal, bob: Principal) -> None:
+async def test_reviewed_script_keeps_its_arguments(world: World, ann: Principal, bob: Principal) -> None:
     review, waiting = session_of(new_review(world, ann, kind=ReviewKind.ONETIME))
     await world.stores.reviews.add(review, waiting, source="::1", invocation=Invocation(("-n",)))
     await decided(world, review, bob)
     assert (await world.stores.sessions.take_invocation(waiting.id)).arguments == ("-n",)
 
 
-async def test_a_script_is_claimed_once_it_was_started_and_then_only(
-    world: World, ann: Principal, bob: Principal
-) -> None:
+async def test_reviewed_script_is_claimed_only_after_its_start(world: World, ann: Principal, bob: Principal) -> None:
     review = await asked(world, ann, kind=ReviewKind.ONETIME)
     store, claim = world.stores.reviews, world.stores.sessions.claim
     assert review.session_id is not None
@@ -299,7 +295,9 @@ async def test_a_script_is_claimed_once_it_was_started_and_then_only(
     assert (await kept(world, review)).status is ReviewStatus.EXECUTED
 
 
-async def test_a_script_is_not_started_outside_of_its_window(world: World, ann: Principal, bob: Principal) -> None:
+async def test_reviewed_script_is_not_started_outside_its_time_window(
+    world: World, ann: Principal, bob: Principal
+) -> None:
     review = await asked(world, ann, kind=ReviewKind.ONETIME)
     await decided(world, review, bob, window=EVENING)
     closes = EVENING.closes_at(EVENING.opens_at(START))
@@ -307,9 +305,7 @@ async def test_a_script_is_not_started_outside_of_its_window(world: World, ann: 
     assert await world.stores.reviews.move(review.id, ReviewEvent.STARTED, closes - SECOND) is not None
 
 
-async def test_a_waiting_client_goes_on_with_its_session_and_no_worker_takes_it(
-    world: World, ann: Principal, bob: Principal
-) -> None:
+async def test_waiting_client_continues_with_its_own_session(world: World, ann: Principal, bob: Principal) -> None:
     review = await asked(world, ann)
     assert review.session_id is not None
     await decided(world, review, bob)
@@ -330,7 +326,7 @@ async def test_a_waiting_client_goes_on_with_its_session_and_no_worker_takes_it(
     assert not (await decided(world, review, bob, Choice.REVOKED)).session_ended
 
 
-async def test_nothing_is_approved_for_a_session_that_has_ended(world: World, ann: Principal, bob: Principal) -> None:
+async def test_review_of_an_ended_session_cannot_be_approved(world: World, ann: Principal, bob: Principal) -> None:
     for kind in ReviewKind:
         review = await asked(world, ann, kind=kind)
         assert review.session_id is not None
@@ -340,7 +336,7 @@ async def test_nothing_is_approved_for_a_session_that_has_ended(world: World, an
         assert (await kept(world, review)).voices == ()
 
 
-async def test_what_is_over_lapses(
+async def test_reviews_expire_at_their_deadlines(
     world: World, ann: Principal, bob: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = world.stores.reviews
@@ -385,14 +381,14 @@ async def test_what_is_over_lapses(
     assert (await session_now(world, late[ReviewKind.STATEMENT])).status is SessionStatus.OPEN
 
 
-async def test_a_ready_script_without_a_review_runs_as_before(world: World, ann: Principal) -> None:
+async def test_ready_script_without_a_review_is_claimed(world: World, ann: Principal) -> None:
     _, plain = session_of(new_review(world, ann), review_id=None, status=SessionStatus.READY, verb=Verb.EXEC)
     await world.stores.sessions.add(plain, principal_id=ann.id, source="::1")
     assert await world.stores.sessions.ids(SessionStatus.READY, None) == [plain.id]
     assert await world.stores.sessions.claim(plain.id, "w1", START) is not None
 
 
-async def test_a_review_that_is_gone_lets_nothing_run(world: World, ann: Principal, bob: Principal) -> None:
+async def test_session_whose_review_is_missing_is_not_claimed(world: World, ann: Principal, bob: Principal) -> None:
     review = await asked(world, ann)
     await decided(world, review, bob)
     assert review.session_id is not None

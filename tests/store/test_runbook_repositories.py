@@ -1,4 +1,4 @@
-"""Repositories with runbooks and what was read of them, on both engines."""
+"""Runbook repositories and their snapshots in the store, on both engines."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def failed(world: World, repository: Repository, error: str, **later: floa
     )
 
 
-async def test_a_repository_is_kept_as_it_was_given(world: World) -> None:
+async def test_repository_is_stored_unchanged(world: World) -> None:
     store = world.stores.runbook_repositories
     whole = repository_of(
         world,
@@ -78,7 +78,9 @@ async def test_a_repository_is_kept_as_it_was_given(world: World) -> None:
     assert await store.get(world.org_id, str(whole.id)) is None
 
 
-async def test_one_repository_is_there_once_and_only_so_many(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_repository_is_added_once_and_their_number_is_limited(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = world.stores.runbook_repositories
     monkeypatch.setattr(store, "most", 2)
     await store.add(repository_of(world))
@@ -90,7 +92,7 @@ async def test_one_repository_is_there_once_and_only_so_many(world: World, monke
         await store.add(repository_of(world, "https://git.example.com/third"))
 
 
-async def test_those_that_stay_keep_what_was_read_of_them(world: World) -> None:
+async def test_replacing_repositories_keeps_the_snapshots_of_those_that_stay(world: World) -> None:
     store, snapshots = world.stores.runbook_repositories, world.stores.runbook_snapshots
     stays, goes = repository_of(world), repository_of(world, "https://git.example.com/goes")
     await store.replace_all(world.org_id, [stays, goes], [])
@@ -112,7 +114,7 @@ async def test_those_that_stay_keep_what_was_read_of_them(world: World) -> None:
     assert await snapshots.outlines(world.org_id) == []
 
 
-async def test_what_was_read_comes_back_as_it_was(world: World) -> None:
+async def test_snapshot_is_stored_unchanged(world: World) -> None:
     repository, snapshots = repository_of(world), world.stores.runbook_snapshots
     await world.stores.runbook_repositories.add(repository)
     (before,) = await snapshots.outlines(world.org_id)
@@ -131,7 +133,7 @@ async def test_what_was_read_comes_back_as_it_was(world: World) -> None:
     assert (fetched.snapshot, fetched.error) == (SNAPSHOT, after.error)
 
 
-async def test_what_was_read_by_other_settings_is_not_shown_nor_kept(world: World) -> None:
+async def test_snapshot_of_earlier_settings_is_neither_shown_nor_stored(world: World) -> None:
     repository, snapshots = repository_of(world), world.stores.runbook_snapshots
     await world.stores.runbook_repositories.add(repository)
     assert await put(world, repository)
@@ -148,7 +150,7 @@ async def test_what_was_read_by_other_settings_is_not_shown_nor_kept(world: Worl
     assert await put(world, changed, seconds=3)
 
 
-async def test_of_two_attempts_the_later_one_counts(world: World) -> None:
+async def test_later_of_two_read_attempts_counts(world: World) -> None:
     repository, snapshots = repository_of(world), world.stores.runbook_snapshots
     await world.stores.runbook_repositories.add(repository)
     assert await put(world, repository, replace(SNAPSHOT, commit="newer"), seconds=9)
@@ -158,7 +160,7 @@ async def test_of_two_attempts_the_later_one_counts(world: World) -> None:
     assert (outline.commit, outline.error) == ("newer", "")
 
 
-async def test_nothing_is_kept_of_a_repository_that_is_gone(world: World) -> None:
+async def test_no_snapshot_is_stored_for_a_removed_repository(world: World) -> None:
     repository = repository_of(world)
     await world.stores.runbook_repositories.add(repository)
     assert await put(world, repository)
@@ -168,8 +170,8 @@ async def test_nothing_is_kept_of_a_repository_that_is_gone(world: World) -> Non
         assert (await statement.execute(select(runbook_snapshots.c.org_id))).all() == []
 
 
-async def test_organisations_see_their_own(world: World) -> None:
-    """Also of the same address, which has the same identifier."""
+async def test_repositories_and_snapshots_belong_to_one_organisation(world: World) -> None:
+    """This holds for the same address, which has the same id."""
     other = Organisation(uuid4(), "other", world.clock())
     await world.stores.organisations.add(other)
     theirs, ours = replace(repository_of(world), org_id=other.id), repository_of(world)
@@ -186,7 +188,7 @@ async def test_organisations_see_their_own(world: World) -> None:
 
 
 async def _moved(world: World, org_id: UUID, ours: Repository) -> None:
-    """Somebody with the database copies what was read for another organisation."""
+    """Copy the snapshot of another organisation in the database."""
     await world.stores.runbook_repositories.add(ours)
     async with world.database.statement() as statement:
         rows = (await statement.execute(select(runbook_snapshots))).mappings().all()
@@ -194,7 +196,7 @@ async def _moved(world: World, org_id: UUID, ours: Repository) -> None:
         await statement.execute(insert(runbook_snapshots).values({**row, "org_id": ours.org_id}))
 
 
-async def test_those_are_due_that_were_tried_longest_ago(world: World) -> None:
+async def test_repository_tried_longest_ago_is_due_first(world: World) -> None:
     store = world.stores.runbook_repositories
     names = ("never", "early", "late", "failing", "changed")
     made = {name: repository_of(world, f"https://git.example.com/x/{name}") for name in names}
@@ -217,7 +219,7 @@ async def test_those_are_due_that_were_tried_longest_ago(world: World) -> None:
     assert await due(9, failing=True) == ["failing"]
 
 
-async def test_what_is_too_large_is_not_kept_and_what_is_damaged_is_told(
+async def test_oversized_snapshot_is_not_stored_and_damaged_one_is_an_error(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository = repository_of(world)
@@ -226,7 +228,7 @@ async def test_what_is_too_large_is_not_kept_and_what_is_damaged_is_told(
     monkeypatch.setattr(module, "MAX_SNAPSHOT", 100)
     with pytest.raises(Malformed, match="cannot be read"):
         await world.stores.runbook_snapshots.get(world.org_id, repository.id)
-    with pytest.raises(Invalid, match="keep fewer"):
+    with pytest.raises(Invalid, match="larger than"):
         await put(world, repository, seconds=1)
     monkeypatch.undo()
     row = f"runbook_snapshots/{world.org_id}/{repository.id}"
@@ -237,7 +239,7 @@ async def test_what_is_too_large_is_not_kept_and_what_is_damaged_is_told(
         await world.stores.runbook_snapshots.get(world.org_id, repository.id)
 
 
-def test_one_repository_has_one_name_by_whatever_address() -> None:
+def test_repository_has_one_name_for_all_forms_of_its_address() -> None:
     addresses = (
         "https://git.example.com/ops/books.git",
         "https://GIT.example.com:443/ops/books/",

@@ -1,5 +1,4 @@
-"""Runbook rules in the store: what is kept, and what becomes of them when groups and connections go. On both
-engines."""
+"""Runbook rules in the store, and their groups and connections when these are removed. On both engines."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ async def add_other(world: World) -> Organisation:
     return other
 
 
-async def test_a_rule_is_kept_as_it_was_given(world: World) -> None:
+async def test_runbook_rule_is_stored_unchanged(world: World) -> None:
     shop, other = await world.add_connection("shop"), await world.add_connection("other")
     odd = "a:b, 'c' \u00e9\u4e2d"
     patterns = (RunbookPattern(REPOSITORY, "z/'\u00e9.runbook.sql"), RunbookPattern(REPOSITORY))
@@ -65,11 +64,11 @@ async def test_a_rule_is_kept_as_it_was_given(world: World) -> None:
     await store.remove(bare)
     assert await store.get(world.org_id, "bare") is None
     for write in (store.update, store.remove):
-        with pytest.raises(NotFound, match="any more"):
+        with pytest.raises(NotFound, match="no longer exists"):
             await write(bare)
 
 
-async def test_names_are_taken_once_in_an_organisation_and_listed_by_name(world: World) -> None:
+async def test_runbook_rule_names_are_unique_per_organisation_and_listed_by_name(world: World) -> None:
     other, store = await add_other(world), world.stores.runbook_rules
     for name in ("bbb", "aaa", "ccc"):
         await store.add(rule_of(world, name))
@@ -86,7 +85,7 @@ async def test_names_are_taken_once_in_an_organisation_and_listed_by_name(world:
     assert len(statements) == 1
 
 
-async def test_attack_a_rule_whose_connections_are_deleted_is_not_for_all_of_them(world: World) -> None:
+async def test_attack_rule_whose_connections_are_deleted_does_not_apply_to_all(world: World) -> None:
     shop, other = await world.add_connection("shop"), await world.add_connection("other")
     store = world.stores.runbook_rules
     rule = rule_of(world, connection_ids=frozenset({shop.id, other.id}))
@@ -104,12 +103,12 @@ async def test_attack_a_rule_whose_connections_are_deleted_is_not_for_all_of_the
     again = await world.add_connection("again")
     await store.update(replace(left, connection_ids=frozenset({again.id}), nowhere=False))
     assert [one.nowhere for one in await store.all(world.org_id)] == [False]
-    with pytest.raises(Conflict, match="something that it refers to was just removed"):
+    with pytest.raises(Conflict, match="something that it refers to was just deleted"):
         await store.add(rule_of(world, "late", connection_ids=frozenset({shop.id})))
 
 
-async def test_a_renamed_group_is_renamed_in_rules(world: World) -> None:
-    """In those of its organisation only: another may have one of the same name."""
+async def test_renamed_group_is_renamed_in_runbook_rules(world: World) -> None:
+    """Only in its own organisation: another one can have a group of the same name."""
     other, store = await add_other(world), world.stores.runbook_rules
     own, both = rule_of(world), rule_of(world, "only", groups=frozenset({"sre"}))
     theirs = replace(rule_of(world, "theirs"), org_id=other.id)
@@ -120,7 +119,7 @@ async def test_a_renamed_group_is_renamed_in_rules(world: World) -> None:
     assert await store.all(other.id) == [theirs]
 
 
-async def test_attack_a_group_that_is_removed_leaves_no_rule_for_everybody(world: World) -> None:
+async def test_attack_only_group_of_a_runbook_rule_cannot_be_removed(world: World) -> None:
     store = world.stores.runbook_rules
     await store.add(rule_of(world))
     await store.add(rule_of(world, "theirs", groups=frozenset({"dev"})))
@@ -133,8 +132,7 @@ async def test_attack_a_group_that_is_removed_leaves_no_rule_for_everybody(world
     assert (await group_of(world, "dev")).name == "dev"
 
 
-async def test_attack_all_groups_of_a_rule_are_removed_at_once(world: World) -> None:
-    """One of them stays, whichever comes first."""
+async def test_attack_concurrent_removal_of_all_groups_of_a_rule_keeps_one(world: World) -> None:
     store = world.stores.runbook_rules
     for number in range(8):
         groups = [UserGroup(uuid4(), world.org_id, f"{name}-{number}", world.clock()) for name in ("a", "b", "c")]
@@ -152,8 +150,8 @@ async def test_attack_all_groups_of_a_rule_are_removed_at_once(world: World) -> 
         assert len(found.groups) == 1
 
 
-async def test_attack_a_group_is_removed_while_a_rule_is_made_or_changed_to_be_for_it(world: World) -> None:
-    """Whichever comes first: the rule is for the group, or it is not there; never one for everybody."""
+async def test_attack_concurrent_group_removal_leaves_no_rule_for_all_users(world: World) -> None:
+    """Either the rule is for the group, or it does not exist."""
     store = world.stores.runbook_rules
     for number in range(8):
         old, new = (UserGroup(uuid4(), world.org_id, f"{name}-{number}", world.clock()) for name in ("old", "new"))

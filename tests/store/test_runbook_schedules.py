@@ -1,4 +1,4 @@
-"""Schedules in the store: what is kept, and who may run what is due. On both engines."""
+"""Schedules in the store, and which process runs those that are due. On both engines."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def kept(world: World, schedule: Schedule) -> Schedule:
     return found
 
 
-async def test_a_schedule_is_kept_as_it_was_given_and_changed(world: World) -> None:
+async def test_schedule_is_stored_unchanged_and_updated(world: World) -> None:
     store = world.stores.runbook_schedules
     parameters = {"user": Secret("ann"), "pin": Secret("planted-'\u00e9")}
     made = await add(world, parameters=parameters, tracker_fields={"summary": Secret("why")})
@@ -78,7 +78,7 @@ async def test_a_schedule_is_kept_as_it_was_given_and_changed(world: World) -> N
     assert await store.get(world.org_id, "x") is None
 
 
-async def test_values_are_sealed_and_sealed_anew_with_all_others(world: World) -> None:
+async def test_schedule_parameters_are_sealed(world: World) -> None:
     made = await add(world, parameters={"pin": Secret("planted")}, tracker_fields={"why": Secret("planted")})
     async with world.database.statement() as connection:
         (raw,) = (await connection.execute(select(runbook_schedules.c.given))).scalars()
@@ -89,7 +89,7 @@ async def test_values_are_sealed_and_sealed_anew_with_all_others(world: World) -
     assert (await kept(world, made)).parameters["pin"].reveal() == "planted"
 
 
-async def test_lists_are_of_an_owner_or_of_all_by_name(world: World) -> None:
+async def test_schedules_are_listed_by_owner_or_all_by_name(world: World) -> None:
     other = Organisation(uuid4(), "acme", START)
     await world.stores.organisations.add(other)
     store = world.stores.runbook_schedules
@@ -103,7 +103,7 @@ async def test_lists_are_of_an_owner_or_of_all_by_name(world: World) -> None:
     assert (list(own.items), own.total) == ([mine], 1)
 
 
-async def test_an_organisation_has_so_many_at_most(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_schedules_per_organisation_are_limited(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world.stores.runbook_schedules, "most", 2)
     rest = [await schedule_of(world, f"x-{number}") for number in range(4)]
     outcomes = await asyncio.gather(*(world.stores.runbook_schedules.add(one) for one in rest), return_exceptions=True)
@@ -111,7 +111,7 @@ async def test_an_organisation_has_so_many_at_most(world: World, monkeypatch: py
     assert (await world.stores.runbook_schedules.find(world.org_id, Page())).total == 2
 
 
-async def test_what_is_due_comes_first_that_waits_longest(world: World) -> None:
+async def test_due_schedules_are_ordered_by_waiting_time(world: World) -> None:
     for name, hours, enabled in (("late", -5, True), ("now", 0, True), ("soon", 1, True), ("off", -9, False)):
         await add(world, name, next_at=START + timedelta(hours=hours), enabled=enabled)
     await add(world, "never", next_at=None)
@@ -120,7 +120,7 @@ async def test_what_is_due_comes_first_that_waits_longest(world: World) -> None:
     assert [one.name for one in await store.due(START, 1, MOST)] == ["late"]
 
 
-async def test_organisations_take_turns_at_what_is_due(world: World) -> None:
+async def test_due_schedules_of_organisations_take_turns(world: World) -> None:
     other = Organisation(uuid4(), "acme", START)
     await world.stores.organisations.add(other)
     store = world.stores.runbook_schedules
@@ -135,7 +135,7 @@ async def test_organisations_take_turns_at_what_is_due(world: World) -> None:
     assert [one.name for one in await store.due(START, 3, 10)] == turns[:3]
 
 
-async def test_what_is_taken_is_not_due_any_more_and_says_what_came_of_it(world: World) -> None:
+async def test_taken_schedule_is_no_longer_due_and_records_its_outcome(world: World) -> None:
     made = await add(world)
     store, then, run_id = world.stores.runbook_schedules, START + timedelta(hours=1), uuid4()
     assert not await store.take(run_id, made.id, then, None, START)
@@ -161,7 +161,7 @@ async def test_what_is_taken_is_not_due_any_more_and_says_what_came_of_it(world:
     assert not await store.take(uuid4(), made.id, then, None, START)
 
 
-async def test_a_run_is_there_until_it_came_about_or_was_told(world: World) -> None:
+async def test_schedule_run_is_kept_until_it_started_or_was_reported(world: World) -> None:
     made, other = await add(world), await add(world, "other")
     store, postprocessing = world.stores.runbook_schedules, world.stores.postprocessing
     first, second, later = uuid4(), uuid4(), START + timedelta(hours=1)
@@ -189,7 +189,7 @@ async def test_a_run_is_there_until_it_came_about_or_was_told(world: World) -> N
         assert (await connection.execute(select(runbook_schedule_runs.c.id))).all() == []
 
 
-async def test_what_came_of_an_earlier_run_is_not_told_of_a_later_one(world: World) -> None:
+async def test_outcome_of_an_earlier_run_does_not_overwrite_a_later_one(world: World) -> None:
     made, store, later = await add(world), world.stores.runbook_schedules, START + timedelta(hours=1)
     first, second = uuid4(), uuid4()
     assert await store.take(first, made.id, START, later, START)
@@ -201,7 +201,7 @@ async def test_what_came_of_an_earlier_run_is_not_told_of_a_later_one(world: Wor
     assert [one.id for one in await world.stores.postprocessing.failed_runs(10)] == [first]
 
 
-async def test_what_goes_with_its_connection_and_what_stays_without_its_owner(world: World) -> None:
+async def test_schedule_is_deleted_with_its_connection_and_stays_without_its_owner(world: World) -> None:
     made, other = await add(world), await add(world, "other")
     shop = await world.stores.connections.get(world.org_id, str(made.connection_id))
     assert shop is not None
@@ -248,7 +248,7 @@ asyncio.run(main())
 
 
 @pytest.mark.ci
-async def test_of_several_processes_one_has_each_run(database: Database, database_url: str) -> None:
+async def test_each_schedule_run_is_taken_by_one_of_several_processes(database: Database, database_url: str) -> None:
     master = os.urandom(32)
     world = await World.make(database, master)
     made = [await add(world, f"x-{number}", next_at=START - timedelta(hours=9)) for number in range(6)]

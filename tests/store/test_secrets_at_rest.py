@@ -1,4 +1,4 @@
-"""Nothing that was given as a secret lies in the store in clear: every byte of it is searched."""
+"""No secret is in the store in clear text: every byte of it is searched."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def spellings(secret: str) -> list[bytes]:
     return [clear, base64.b64encode(clear)[:-4], clear.hex().encode(), clear[::-1]]
 
 
-async def test_attack_054_no_secret_is_in_clear_in_the_store_also_after_a_renewal(
+async def test_attack_054_no_secret_is_in_the_store_in_clear_text_after_key_renewals(
     world: World, database_url: str
 ) -> None:
     secrets = await plant(world)

@@ -18,7 +18,7 @@ from postern.store.database import Database
 from postern.store.sql.sql_leases import SqlLeases
 
 
-async def test_rows_come_back_as_they_were_and_are_never_replaced(world: World, tmp_path: Path) -> None:
+async def test_segment_row_is_stored_unchanged_and_never_replaced(world: World, tmp_path: Path) -> None:
     made, store = await new_session(world, tmp_path), world.stores.segments
     first = Segment(
         made.id, world.org_id, 1, b"d" * 32, b"c" * 32, 2**40, 7, 0, 2**40, 3, False, "a/b", START, "damage", 2
@@ -33,19 +33,19 @@ async def test_rows_come_back_as_they_were_and_are_never_replaced(world: World, 
     assert await store.origin(uuid4()) is None
 
 
-async def test_of_many_that_store_the_same_segment_one_does(world: World, tmp_path: Path) -> None:
+async def test_concurrent_additions_of_a_segment_store_one(world: World, tmp_path: Path) -> None:
     made = await new_session(world, tmp_path)
     row = Segment(made.id, world.org_id, 1, b"d" * 32, b"c" * 32, 1, 1, 0, 0, 0, True, "a/b", START)
     assert sorted(await asyncio.gather(*(world.stores.segments.add(row) for _ in range(8)))) == [False] * 7 + [True]
 
 
-async def test_a_segment_of_no_session_is_not_kept(world: World) -> None:
+async def test_segment_without_a_session_is_rejected(world: World) -> None:
     row = Segment(uuid4(), world.org_id, 1, b"d" * 32, b"c" * 32, 1, 1, 0, 0, 0, True, "a/b", START)
     with pytest.raises(IntegrityError):
         await world.stores.segments.add(row)
 
 
-async def test_a_lease_has_one_holder_at_a_time(database: Database) -> None:
+async def test_archive_lease_has_one_holder_at_a_time(database: Database) -> None:
     leases, lasts = SqlLeases(database), timedelta(seconds=30)
     taken = await asyncio.gather(*(leases.take("list", f"m{number}", START, lasts) for number in range(6)))
     assert sum(taken) == 1

@@ -1,4 +1,4 @@
-"""Session hooks as they are kept: those that a repository has, and what became of them; on both engines."""
+"""Session hooks in the store: those of a repository, and the results of their runs; on both engines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def hooks(world: World, org_id: UUID | None = None) -> list[RepositoryHook
     return await world.stores.runbook_snapshots.hooks(org_id or world.org_id)
 
 
-async def test_hooks_are_those_of_repositories_that_have_them_switched_on(world: World) -> None:
+async def test_only_repositories_with_hooks_enabled_have_hooks(world: World) -> None:
     first = repository_of(world, "https://git.example.com/a/first", hook_ttl=60)
     without = repository_of(world, "https://git.example.com/a/without", hook_ttl=5)
     unread = repository_of(world, "https://git.example.com/a/zz-unread", hook_ttl=7)
@@ -50,11 +50,10 @@ async def test_hooks_are_those_of_repositories_that_have_them_switched_on(world:
     ]
 
 
-async def test_attack_hooks_of_line_ends_alone_do_not_hold_up_who_reads_them(
+async def test_attack_hooks_of_line_ends_are_read_without_long_json_parsing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A worker asks for those of up to twenty repositories as often as their organisation likes, beside its sessions:
-    written as JSON each took milliseconds of its event loop."""
+    """Parsing them as JSON blocked the event loop of a worker for milliseconds per repository."""
     repository = repository_of(world, hook_ttl=1)
     await world.stores.runbook_repositories.add(repository)
     texts = {OPEN_HOOK: "\n" * MAX_HOOK, CLOSE_HOOK: "\U0001f600" * (MAX_HOOK // 4)}
@@ -70,7 +69,7 @@ async def test_attack_hooks_of_line_ends_alone_do_not_hold_up_who_reads_them(
     assert sum(read) < 1_000
 
 
-async def test_a_failed_attempt_leaves_hooks_and_other_settings_have_none_yet(world: World) -> None:
+async def test_failed_read_keeps_the_hooks_and_changed_settings_clear_them(world: World) -> None:
     repository = repository_of(world, hook_ttl=60)
     await world.stores.runbook_repositories.add(repository)
     await put(world, repository)
@@ -86,11 +85,8 @@ async def test_a_failed_attempt_leaves_hooks_and_other_settings_have_none_yet(wo
     assert [(one.commit, one.texts) for one in await hooks(world)] == [("", {})]
 
 
-async def test_hooks_that_somebody_put_into_the_store_do_not_run(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    """By hand: in clear, those of another organisation or repository, and the runbooks in their place. One whose
-    hooks do not open leaves the others theirs."""
+async def test_hooks_written_into_the_database_do_not_run(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """Unsealed hooks, hooks of another organisation or repository, and runbooks in place of hooks."""
     other = Organisation(uuid4(), "other", world.clock())
     await world.stores.organisations.add(other)
     ours = repository_of(world, hook_ttl=60)
@@ -117,7 +113,8 @@ async def test_hooks_that_somebody_put_into_the_store_do_not_run(
         with caplog.at_level(logging.WARNING):
             found = await hooks(world)
         assert [one.texts for one in found] == [{}, SNAPSHOT.hooks]
-        assert f"hooks of {ours.name} do not run" in caplog.text
+        assert "the hooks of a repository do not run" in caplog.text
+        assert f"repository={ours.name}" in caplog.text
         assert "evil" not in caplog.text
     async with world.database.statement() as statement:
         await statement.execute(update(runbook_snapshots).where(*mine).values(hooks=own["hooks"], commit_id="another"))
@@ -141,7 +138,7 @@ async def of(world: World, session_id: UUID, most: int = 100) -> list[HookRun]:
     return await world.stores.hook_runs.of(world.org_id, session_id, most)
 
 
-async def test_runs_are_kept_in_order_and_bounded_and_what_they_printed_is_sealed(world: World, ann: Principal) -> None:
+async def test_hook_runs_are_ordered_and_limited_and_their_output_is_sealed(world: World, ann: Principal) -> None:
     session, another = await add_session(world, ann), await add_session(world, ann)
     at = world.clock()
     close = run_of(
@@ -165,12 +162,12 @@ async def test_runs_are_kept_in_order_and_bounded_and_what_they_printed_is_seale
     async with world.database.statement() as statement:
         await statement.execute(update(session_hooks).where(session_hooks.c.id == close.id).values(output=sealed))
     told = replace(
-        close.outcome, reason="the agent has no python3; what it printed does not open with the keys of this server"
+        close.outcome, reason="the agent has no python3; its output cannot be decrypted with the keys of this server"
     )
     assert await of(world, session.id) == [opened, replace(close, outcome=told)]  # it is another run's
 
 
-async def test_runs_of_no_session_of_the_organisation_are_not_kept(world: World, ann: Principal) -> None:
+async def test_hook_run_of_a_session_of_another_organisation_is_not_stored(world: World, ann: Principal) -> None:
     other = Organisation(uuid4(), "other", world.clock())
     await world.stores.organisations.add(other)
     session = await add_session(world, ann)
@@ -182,7 +179,7 @@ async def test_runs_of_no_session_of_the_organisation_are_not_kept(world: World,
     assert await world.stores.hook_runs.of(other.id, session.id, 100) == []
 
 
-async def test_what_is_printed_after_the_recording_was_purged_is_not_kept(world: World, ann: Principal) -> None:
+async def test_hook_output_after_a_purged_recording_is_not_stored(world: World, ann: Principal) -> None:
     session = await add_session(world, ann)
     purged = update(sessions).where(sessions.c.id == session.id).values(recording_purged_at=world.clock())
     async with world.database.statement() as statement:
@@ -192,7 +189,7 @@ async def test_what_is_printed_after_the_recording_was_purged_is_not_kept(world:
     assert await of(world, session.id) == [replace(run, outcome=HookOutcome(0))]
 
 
-async def test_both_are_sealed_anew_with_all_the_rest(world: World, ann: Principal) -> None:
+async def test_key_renewal_reseals_hooks_and_their_output(world: World, ann: Principal) -> None:
     repository = repository_of(world, hook_ttl=60)
     await world.stores.runbook_repositories.add(repository)
     await put(world, repository)
@@ -207,7 +204,9 @@ async def test_both_are_sealed_anew_with_all_the_rest(world: World, ann: Princip
     assert {one.id: one for one in await of(world, session.id)} == {one.id: one for one in runs}
 
 
-async def test_runs_go_with_their_session_and_not_with_their_repository(world: World, ann: Principal) -> None:
+async def test_hook_runs_are_deleted_with_their_session_and_not_with_their_repository(
+    world: World, ann: Principal
+) -> None:
     repository = repository_of(world, hook_ttl=60)
     await world.stores.runbook_repositories.add(repository)
     session = await add_session(world, ann)

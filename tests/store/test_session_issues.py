@@ -1,4 +1,4 @@
-"""What is to be done in a tracker for sessions, in the store. On both engines, and by several processes at once."""
+"""Pending tracker work of sessions in the store, on both engines and by several processes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def told(world: World, session_id: UUID) -> Mapping[str, Any]:
     return session.integrations_metadata
 
 
-async def test_one_is_read_as_it_was_written_and_its_fields_are_sealed(world: World) -> None:
+async def test_session_issue_is_stored_unchanged_and_its_fields_are_sealed(world: World) -> None:
     made = await added(world)
     assert await now(world, made.session_id) == made
     assert await world.stores.session_issues.due(world.org_id, world.clock(), 100) == [made]
@@ -96,7 +96,7 @@ async def test_one_is_read_as_it_was_written_and_its_fields_are_sealed(world: Wo
     assert await world.stores.session_issues.get(uuid4()) is None
 
 
-async def test_a_session_has_one(world: World) -> None:
+async def test_session_has_at_most_one_issue(world: World) -> None:
     first = await added(world)
     assert await tried(world, first.session_id)
     await added(world, first.session_id, transition="closed")
@@ -104,7 +104,7 @@ async def test_a_session_has_one(world: World) -> None:
     assert (await now(world, first.session_id)).attempts == 1
 
 
-async def test_what_is_due_is_those_whose_time_has_come_the_new_ones_first(world: World) -> None:
+async def test_due_issues_are_ordered_with_new_ones_first(world: World) -> None:
     issues, at = world.stores.session_issues, world.clock()
     other = Organisation(uuid4(), "acme", at)
     await world.stores.organisations.add(other)
@@ -122,7 +122,7 @@ async def test_what_is_due_is_those_whose_time_has_come_the_new_ones_first(world
     assert await due(world) == [new.session_id, later.session_id, old.session_id]
 
 
-async def test_one_that_is_made_is_told_to_its_session_and_keeps_no_fields(world: World) -> None:
+async def test_created_issue_is_set_on_its_session_and_its_fields_are_deleted(world: World) -> None:
     one = await added(world)
     await opened(world, one.session_id)
     assert await tried(world, one.session_id)
@@ -137,8 +137,8 @@ async def test_one_that_is_made_is_told_to_its_session_and_keeps_no_fields(world
     assert (await now(world, one.session_id)).issue == MADE
 
 
-async def test_attack_who_read_it_before_somebody_else_tried_does_not_try_too(world: World) -> None:
-    """It would make the issue without a look whether it is there."""
+async def test_attack_stale_reader_of_an_issue_does_not_try_it_again(world: World) -> None:
+    """It would create the issue without checking whether it exists."""
     one = await added(world)
     early = await now(world, one.session_id)
     assert await tried(world, one.session_id)
@@ -154,7 +154,7 @@ async def test_attack_who_read_it_before_somebody_else_tried_does_not_try_too(wo
     assert await tried(world, one.session_id)
 
 
-async def test_a_session_that_comes_later_is_told(world: World) -> None:
+async def test_issue_created_before_its_session_is_set_on_it_later(world: World) -> None:
     one = await added(world)
     await world.stores.session_issues.mark_created(one.session_id, MADE, world.clock())
     assert await follow(world) == 0
@@ -166,7 +166,7 @@ async def test_a_session_that_comes_later_is_told(world: World) -> None:
 
 
 @pytest.mark.parametrize("made_first", [True, False])
-async def test_an_issue_is_closed_once_its_session_is_over_whatever_came_first(world: World, made_first: bool) -> None:
+async def test_issue_is_closed_once_its_session_has_ended_in_either_order(world: World, made_first: bool) -> None:
     one = await added(world)
     await opened(world, one.session_id)
     issues = world.stores.session_issues
@@ -190,7 +190,7 @@ async def test_an_issue_is_closed_once_its_session_is_over_whatever_came_first(w
 
 
 @pytest.mark.parametrize("made_first", [True, False])
-async def test_without_a_transition_nothing_is_asked_at_the_end(world: World, made_first: bool) -> None:
+async def test_issue_without_a_transition_is_closed_without_a_tracker_call(world: World, made_first: bool) -> None:
     one = await added(world, transition="")
     await opened(world, one.session_id)
     if made_first:
@@ -203,7 +203,7 @@ async def test_without_a_transition_nothing_is_asked_at_the_end(world: World, ma
     assert (kept.state, kept.next_at) == (IssueState.CLOSED, None)
 
 
-async def test_what_fails_is_tried_again_or_given_up_and_anew_when_somebody_says_so(world: World) -> None:
+async def test_failed_issue_is_retried_until_given_up_and_again_on_request(world: World) -> None:
     issues, one = world.stores.session_issues, await added(world)
     await opened(world, one.session_id)
     later = world.clock() + timedelta(minutes=5)
@@ -226,7 +226,7 @@ async def test_what_fails_is_tried_again_or_given_up_and_anew_when_somebody_says
     assert (kept.state, kept.attempts, kept.next_at) == (IssueState.WANTED, 2, world.clock())
 
 
-async def test_a_transition_that_was_given_up_is_tried_anew(world: World) -> None:
+async def test_failed_transition_is_retried_on_request(world: World) -> None:
     issues, one = world.stores.session_issues, await added(world)
     await opened(world, one.session_id)
     await issues.mark_created(one.session_id, MADE, world.clock())
@@ -239,14 +239,14 @@ async def test_a_transition_that_was_given_up_is_tried_anew(world: World) -> Non
     assert (kept.state, kept.issue, kept.next_at) == (IssueState.CLOSING, MADE, world.clock())
 
 
-async def test_one_that_was_never_tried_is_forgotten_when_its_session_does_not_come_about(world: World) -> None:
+async def test_untried_issue_of_a_denied_session_is_deleted(world: World) -> None:
     one = await added(world)
     await world.stores.session_issues.withdraw(one.session_id, world.clock())
     assert await world.stores.session_issues.get(one.session_id) is None
     assert not await tried(world, one.session_id)
 
 
-async def test_one_that_a_tracker_may_know_is_looked_for(world: World) -> None:
+async def test_tried_issue_of_a_denied_session_is_looked_up_in_the_tracker(world: World) -> None:
     issues, one, other = world.stores.session_issues, await added(world), await added(world)
     for each in (one, other):
         assert await tried(world, each.session_id)
@@ -263,7 +263,7 @@ async def test_one_that_a_tracker_may_know_is_looked_for(world: World) -> None:
     assert await issues.get(other.session_id) is None
 
 
-async def test_one_that_is_made_is_closed_when_its_session_does_not_come_about(world: World) -> None:
+async def test_created_issue_of_a_denied_session_is_closed(world: World) -> None:
     issues, one, refused = world.stores.session_issues, await added(world), await added(world)
     await issues.mark_created(one.session_id, MADE, world.clock())
     await issues.withdraw(one.session_id, world.clock())
@@ -274,8 +274,8 @@ async def test_one_that_is_made_is_closed_when_its_session_does_not_come_about(w
     assert await issues.get(refused.session_id) is None
 
 
-async def test_one_whose_session_never_came_is_withdrawn_after_a_while(world: World) -> None:
-    """A process was killed in between."""
+async def test_issue_whose_session_never_opened_is_withdrawn_after_a_while(world: World) -> None:
+    """The process was killed in between."""
     untried, made, sought = await added(world), await added(world), await added(world)
     there = await added(world)
     await opened(world, there.session_id)
@@ -294,7 +294,7 @@ async def test_one_whose_session_never_came_is_withdrawn_after_a_while(world: Wo
     assert (await now(world, sought.session_id)).state is IssueState.WITHDRAWN
 
 
-async def test_the_issue_of_a_session_that_is_gone_is_closed_all_the_same(world: World) -> None:
+async def test_issue_of_a_deleted_session_is_closed(world: World) -> None:
     one = await added(world)
     await opened(world, one.session_id)
     await world.stores.session_issues.mark_created(one.session_id, MADE, world.clock())
@@ -305,7 +305,7 @@ async def test_the_issue_of_a_session_that_is_gone_is_closed_all_the_same(world:
     assert (await now(world, one.session_id)).state is IssueState.CLOSING
 
 
-async def test_they_are_listed_newest_first_by_state_and_closed_ones_are_forgotten(world: World) -> None:
+async def test_issues_are_listed_newest_first_and_closed_ones_are_pruned(world: World) -> None:
     issues, made = world.stores.session_issues, []
     for _ in range(3):
         made.append(await added(world))
@@ -328,13 +328,13 @@ async def test_they_are_listed_newest_first_by_state_and_closed_ones_are_forgott
     assert (await issues.find(world.org_id, None, PAGE)).total == 2
 
 
-async def test_of_many_that_try_at_once_one_does(worlds: list[World]) -> None:
+async def test_one_of_several_processes_tries_an_issue(worlds: list[World]) -> None:
     for _ in range(ROUNDS):
         one = await added(worlds[0])
         assert sorted(await asyncio.gather(*(tried(world, one.session_id) for world in worlds))) == [False, False, True]
 
 
-async def test_many_that_add_at_once_leave_one(worlds: list[World]) -> None:
+async def test_concurrent_additions_of_an_issue_leave_one(worlds: list[World]) -> None:
     for _ in range(ROUNDS):
         one = wanted(worlds[0])
         several = [replace(one, transition=str(number)) for number in range(PROCESSES)]
@@ -343,8 +343,7 @@ async def test_many_that_add_at_once_leave_one(worlds: list[World]) -> None:
         assert await now(worlds[0], one.session_id) in several
 
 
-async def test_a_session_that_opens_or_ends_while_its_issue_is_made(worlds: list[World]) -> None:
-    """Whatever comes first: it is told, and the issue is closed."""
+async def test_issue_created_while_its_session_opens_or_ends_is_set_and_closed(worlds: list[World]) -> None:
     one, two, three = worlds
     for _ in range(ROUNDS):
         opening, ending = await added(one), await added(one)
@@ -363,8 +362,8 @@ async def test_a_session_that_opens_or_ends_while_its_issue_is_made(worlds: list
         assert (await now(one, ending.session_id)).state is IssueState.CLOSING
 
 
-async def test_a_session_that_is_refused_while_its_issue_is_tried_or_made(worlds: list[World]) -> None:
-    """Either nobody asks the tracker, or what it has is closed: never is an issue left alone."""
+async def test_issue_of_a_session_denied_concurrently_is_never_left_open(worlds: list[World]) -> None:
+    """Either the tracker is never called, or its issue is closed."""
     one, two, _ = worlds
     for _ in range(ROUNDS):
         fresh, asked = await added(one), await added(one)

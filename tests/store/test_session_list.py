@@ -1,4 +1,4 @@
-"""Filters of the list of sessions, paging by a position, bounded work; and how the engines go about it."""
+"""The list of sessions: filters, pages by position, bounded work, and the query plans of both engines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from postern.domain.lists import Count, Page, Position
 from postern.domain.sessions.session import EndReason, SessionStatus, Verb
 from postern.domain.sessions.words import parse_search
 from postern.store.database import Database
-from postern.store.ports.target_ports import SessionFilter
+from postern.store.ports.target_ports import SessionFacet, SessionFilter
 from postern.store.sql import long_lists
 
 OF_ISSUE = in_session(Issue("OPS-7", "https://tracker.example.com/OPS-7"))
@@ -39,7 +39,71 @@ async def ids(world: World, wanted: SessionFilter, page: Page | None = None) -> 
     return [session.id for session in found.items]
 
 
-async def test_each_filter_finds_what_it_says(world: World, ann: Principal) -> None:
+async def test_facets_count_the_values_of_matching_sessions(world: World, ann: Principal) -> None:
+    bob = await world.add_user("bob")
+    await add_session(world, ann, at=START)
+    await add_session(world, bob, at=START + timedelta(hours=1), reason=EndReason.KILLED, verb=Verb.EXEC)
+    await add_session(world, bob, at=START + timedelta(hours=2), seconds=None, connection="files")
+
+    async def facets(**wanted: Any) -> dict[str, dict[str, int]]:
+        counted = await world.stores.sessions.facets(world.org_id, SessionFilter(**wanted), list(SessionFacet))
+        assert not counted.is_capped
+        return {name: {one.value: one.count for one in facet.values} for name, facet in counted.fields.items()}
+
+    assert await facets() == {
+        "connection": {"shop": 2, "files": 1},
+        "user": {bob.email: 2, ann.email: 1},
+        "type": {"database": 3},
+        "subtype": {"postgres": 3},
+        "verb": {"connect": 2, "exec": 1},
+        "status": {"done": 2, "open": 1},
+        "end_reason": {"client_closed": 1, "killed": 1},
+    }
+    assert (await facets(owner=bob.subject))["connection"] == {"files": 1, "shop": 1}
+    assert (await facets(user=bob.email, verb=Verb.EXEC))["end_reason"] == {"killed": 1}
+    assert (await facets(end=START + timedelta(minutes=1)))["user"] == {ann.email: 1}
+    assert (await facets(user="nobody@example.com"))["connection"] == {}
+
+
+async def test_facets_look_at_the_newest_sessions_alone_and_say_so(
+    world: World, ann: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postern.store.sql.sql_facets.MAX_COUNTED", 2)
+    for hour, connection in enumerate(("old", "new", "new")):
+        await add_session(world, ann, at=START + timedelta(hours=hour), connection=connection)
+    counted = await world.stores.sessions.facets(world.org_id, SessionFilter(), [SessionFacet.CONNECTION])
+    values = [(one.value, one.count) for one in counted.fields["connection"].values]
+    assert (values, counted.is_capped) == ([("new", 2)], True)
+
+
+async def test_facets_read_the_rows_of_the_list_and_no_other_index(world: World, ann: Principal) -> None:
+    await add_session(world, await world.add_user("bob"))
+    await multiply(world, many=1_000)
+    await add_session(world, ann)
+
+    async def count() -> None:
+        await world.stores.sessions.facets(world.org_id, SessionFilter(owner=ann.subject), [SessionFacet.CONNECTION])
+
+    for statement in await statements_heard(world.database, "sessions", count):
+        plan = [line for line in await explained(world.database, statement) if "ix_sessions" in line]
+        assert plan
+        assert all("ix_sessions_org_id_user_id_" in line for line in plan), plan
+
+
+async def test_beginnings_of_scripts_are_cut_and_say_so(world: World, ann: Principal) -> None:
+    short = await add_session(world, ann, verb=Verb.EXEC, script="sélect 1")
+    full = await add_session(world, ann, verb=Verb.EXEC, script="é" * 500)
+    long = await add_session(world, ann, verb=Verb.EXEC, script="é" * 501)
+    without = await add_session(world, ann)
+    keys = [session.id for session in (short, full, long, without)]
+    assert await world.stores.sessions.script_beginnings(keys) == {
+        short.id: ("sélect 1", False),
+        full.id: ("é" * 500, False),
+        long.id: ("é" * 500, True),
+    }
+
+
+async def test_each_session_filter_finds_its_sessions(world: World, ann: Principal) -> None:
     bob = await world.add_user("bob")
     plain = await add_session(world, ann, at=START, seconds=10)
     key = uuid4()
@@ -106,13 +170,13 @@ async def test_each_filter_finds_what_it_says(world: World, ann: Principal) -> N
         assert await ids(world, SessionFilter(**nothing)) == [], nothing
 
 
-async def test_a_text_that_is_one_users_subject_and_anothers_address_means_both(world: World, ann: Principal) -> None:
+async def test_user_filter_matches_subject_and_email_address(world: World, ann: Principal) -> None:
     twin = replace(await world.add_user("twin"), subject=ann.email)
     own, twins = await add_session(world, ann, at=START), await add_session(world, twin, at=START - timedelta(1))
     assert await ids(world, SessionFilter(user=ann.email)) == [own.id, twins.id]
 
 
-async def test_sessions_of_another_organisation_are_not_there(world: World, ann: Principal) -> None:
+async def test_sessions_of_another_organisation_are_not_found(world: World, ann: Principal) -> None:
     await add_session(world, ann, labels={"a": "b"}, correlation_id="x")
     for wanted in (SessionFilter(), SessionFilter(correlation_id="x"), SessionFilter(labels=[("a", "b")])):
         found = await world.stores.sessions.find(uuid4(), wanted, Page())
@@ -120,7 +184,7 @@ async def test_sessions_of_another_organisation_are_not_there(world: World, ann:
 
 
 async def test_new_sessions_do_not_shift_pages_by_position(world: World, ann: Principal) -> None:
-    """With an offset the last one of a page comes again on the next."""
+    """With an offset, the last session of a page would appear on the next one again."""
     made = [await add_session(world, ann, at=START + timedelta(minutes=n // 2)) for n in range(7)]
     expected = [one.id for one in sorted(made, key=lambda one: (one.start_date, one.id), reverse=True)]
     seen: list[UUID] = []
@@ -135,7 +199,9 @@ async def test_new_sessions_do_not_shift_pages_by_position(world: World, ann: Pr
     assert seen == expected
 
 
-async def test_totals(world: World, ann: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_total_is_omitted_capped_or_exact_as_requested(
+    world: World, ann: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for _ in range(5):
         await add_session(world, ann)
 
@@ -152,10 +218,10 @@ async def test_totals(world: World, ann: Principal, monkeypatch: pytest.MonkeyPa
     assert await total(Count.CAPPED) == (3, True)
 
 
-async def test_few_among_many_are_found_page_by_page_within_bounded_work(
+async def test_rare_sessions_are_found_with_bounded_work_per_page(
     world: World, ann: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A page ends when as many rows were looked at as one call may, and says where to go on."""
+    """A page ends after a maximum number of rows, and returns where to continue."""
     monkeypatch.setattr(long_lists, "LOOK_AT", 4)
     made = [await add_session(world, ann, at=START + timedelta(minutes=n)) for n in range(10)]
     rare = await add_session(world, ann, at=START - timedelta(1), labels={"rare": "yes"})
@@ -196,7 +262,7 @@ STANDARD = {
 
 @pytest.mark.parametrize("after", [None, Position(START, UUID(int=1))], ids=["first", "deep"])
 @pytest.mark.parametrize("wanted", STANDARD.values(), ids=list(STANDARD))
-async def test_no_standard_filter_reads_or_sorts_the_whole_table(
+async def test_standard_session_filters_never_read_or_sort_the_whole_table(
     world: World, ann: Principal, wanted: SessionFilter, after: Position | None
 ) -> None:
     await add_session(
@@ -211,8 +277,8 @@ async def test_no_standard_filter_reads_or_sorts_the_whole_table(
             assert "SCAN sessions" not in line, (statement, line)
 
 
-async def test_the_rarest_filter_leads(world: World, ann: Principal) -> None:
-    """SQLite takes any index that fits, and one value of `status` is that of nearly all rows."""
+async def test_index_of_the_rarest_session_filter_is_used(world: World, ann: Principal) -> None:
+    """SQLite would use any matching index, and one value of `status` matches nearly all rows."""
     if not world.database.is_sqlite:
         pytest.skip("PostgreSQL knows how rare a value is")
     await add_session(world, ann)
@@ -232,10 +298,10 @@ async def test_the_rarest_filter_leads(world: World, ann: Principal) -> None:
         (SessionFilter(start=START), "ix_sessions_org_id_start_date_id (org_id=? AND start_date>?)"),
     ],
 )
-async def test_a_total_is_counted_by_the_index_of_the_page(
+async def test_total_is_counted_with_the_index_of_the_page(
     sqlite_database: Database, wanted: SessionFilter, index: str
 ) -> None:
-    """Any index of the organisation would do for SQLite, however many rows it leads to."""
+    """SQLite would use any index of the organisation, however many rows it matches."""
     world = await World.make(sqlite_database)
     ann = await world.add_user("ann")
     metrics = {"refused": 2, "data_masking": {"total_redact_count": 3}}
@@ -248,7 +314,8 @@ async def test_a_total_is_counted_by_the_index_of_the_page(
 
 
 @pytest.mark.parametrize("status", [SessionStatus.OPEN, SessionStatus.READY])
-async def test_what_a_worker_looks_for_at_its_start_is_among_what_is_not_done(
+@pytest.mark.ci
+async def test_worker_finds_its_sessions_at_start_by_the_index_of_unfinished_ones(
     world: World, ann: Principal, status: SessionStatus
 ) -> None:
     await add_session(world, ann)
@@ -272,7 +339,7 @@ async def statements_of(world: World, wanted: SessionFilter, page: Page) -> list
     )
 
 
-async def test_a_search_reads_no_whole_table(world: World, ann: Principal) -> None:
+async def test_session_search_never_reads_a_whole_table(world: World, ann: Principal) -> None:
     await add_session(world, ann, asked=["drop table pets"])
     await catch_up(world, world.services())
     wanted = SessionFilter(search=parse_search("drop"), owner=ann.subject)

@@ -33,7 +33,7 @@ async def client(hub: SignalHub) -> tuple[SocketSignals, list[Mapping[str, str]]
     return one, heard
 
 
-async def test_everybody_hears_once(hub: SignalHub) -> None:
+async def test_every_subscriber_receives_each_signal_once(hub: SignalHub) -> None:
     clients = [await client(hub) for _ in range(3)]
     await clients[0][0].publish("session.kill", session_id="1", reason="killed")
     await clients[1][0].publish("session.kill", session_id="2", reason="killed")
@@ -44,12 +44,12 @@ async def test_everybody_hears_once(hub: SignalHub) -> None:
         await one.stop()
 
 
-async def test_the_socket_is_private(hub: SignalHub) -> None:
+async def test_signal_socket_is_accessible_to_the_owner_only(hub: SignalHub) -> None:
     assert stat.S_IMODE(hub._path.stat().st_mode) == 0o600
     assert stat.S_IMODE(hub._path.parent.stat().st_mode) == 0o700
 
 
-async def test_a_lost_hub_is_found_again_and_the_gap_is_told(hub: SignalHub) -> None:
+async def test_client_reconnects_to_a_restarted_hub_and_reports_the_gap(hub: SignalHub) -> None:
     (one, _), (other, heard) = await client(hub), await client(hub)
     gaps: list[str] = []
     one.subscribe(Topic.RESUMED, lambda _: gaps.append("one"))
@@ -67,7 +67,7 @@ async def test_a_lost_hub_is_found_again_and_the_gap_is_told(hub: SignalHub) -> 
     await other.stop()
 
 
-async def test_without_a_hub_own_handlers_still_hear(tmp_path: Path) -> None:
+async def test_local_handlers_receive_signals_without_a_hub(tmp_path: Path) -> None:
     one = SocketSignals(tmp_path / "none.sock")
     heard: list[Mapping[str, str]] = []
     one.subscribe("policy.changed", heard.append)
@@ -79,7 +79,7 @@ async def test_without_a_hub_own_handlers_still_hear(tmp_path: Path) -> None:
     await one.stop()
 
 
-async def test_a_subscriber_that_does_not_read_is_cut_off(hub: SignalHub, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_subscriber_that_does_not_read_is_disconnected(hub: SignalHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signals, "MAX_UNREAD", 64 * 1024)
     (one, _), (other, heard) = await client(hub), await client(hub)
     reader, writer = await asyncio.open_unix_connection(hub._path, limit=1024)
@@ -95,7 +95,7 @@ async def test_a_subscriber_that_does_not_read_is_cut_off(hub: SignalHub, monkey
     await other.stop()
 
 
-async def test_nonsense_and_oversize_hurt_only_their_sender(hub: SignalHub) -> None:
+async def test_malformed_and_oversized_signals_affect_only_their_sender(hub: SignalHub) -> None:
     one, heard = await client(hub)
     reader, writer = await asyncio.open_unix_connection(hub._path)
     writer.write(b'not json\n{"topic": 1, "payload": {}}\n{"topic": "session.kill", "payload": []}\n')
@@ -108,7 +108,7 @@ async def test_nonsense_and_oversize_hurt_only_their_sender(hub: SignalHub) -> N
     await one.stop()
 
 
-async def test_a_handler_that_raises_does_not_stop_the_others() -> None:
+async def test_handler_that_raises_does_not_stop_other_handlers() -> None:
     local = LocalSignals()
     heard: list[Mapping[str, str]] = []
 
@@ -121,6 +121,6 @@ async def test_a_handler_that_raises_does_not_stop_the_others() -> None:
     assert heard == [{"key": "1", "address": "::1"}]
 
 
-async def test_a_path_too_long_for_a_socket_is_said(tmp_path: Path) -> None:
+async def test_overlong_socket_path_is_misconfigured(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match="too long"):
         await SignalHub(tmp_path / ("x" * 120) / "signals.sock").start()

@@ -223,7 +223,7 @@ class Mysql(Way):
         return client
 
     def shows(self, text: str) -> str:
-        return f"select concat('{text[:2]}', '{text[2:]}');"
+        return f"select concat('{text[:2]}', '{text[2:]}') as shown;"  # else the column's name has the text
 
     def makes(self, name: str) -> str:
         return f"create table {name} (n int);"

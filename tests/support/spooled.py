@@ -12,6 +12,7 @@ import zstandard
 from postern.domain.sessions.session import EndReason, Session, Verb
 from postern.domain.targets.connection import TERMINAL
 from postern.interception.events import End, Event
+from postern.protocols.postgres.recorded.postgres_tables import PostgresResults
 from postern.protocols.postgres.recorded.postgres_text_renderer import PostgresTextRenderer
 from postern.protocols.postgres.wire import postgres_messages as pg
 from postern.protocols.terminal import terminal_frames as m
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 def library(home: Path) -> RecordingLibrary:
     """As the gateway has it."""
     return RecordingLibrary(
-        home, {"postgres": PostgresTextRenderer, TERMINAL: TerminalTextRenderer}, framed=(TERMINAL,)
+        home,
+        {"postgres": PostgresTextRenderer, TERMINAL: TerminalTextRenderer},
+        {"postgres": PostgresResults},
+        framed=(TERMINAL,),
     )
 
 
@@ -83,12 +87,18 @@ def rows(*values: str) -> bytes:
 
 
 async def recorded_session(
-    api: Api, home: Path, events: list[tuple[int, Event]], *, protocol: str = "postgres", done: bool = True
+    api: Api,
+    home: Path,
+    events: list[tuple[int, Event]],
+    *,
+    protocol: str = "postgres",
+    done: bool = True,
+    verb: Verb = Verb.CONNECT,
 ) -> Session:
     if (await api.as_admin.get("/connections/shop")).status_code == 404:
         await api.make_connection()
     access = api.services.access
-    permit = await access.admit_principal(api.users["ann"], "shop", verb=Verb.CONNECT, source="127.0.0.1")
+    permit = await access.admit_principal(api.users["ann"], "shop", verb=verb, source="127.0.0.1")
     session = await api.services.sessions.open(permit, session_id=uuid4(), worker="w1", metadata={})
     write_segment(home, session, [*events, ended(10**7)] if done else events, protocol=protocol, sealed=done)
     if done:

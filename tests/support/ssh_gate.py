@@ -119,7 +119,7 @@ class Keys:
         self.found.append(fingerprint)
         owner = self.owners.get(fingerprint)
         if owner is None:
-            raise Unauthenticated("this key is not known here for this user")
+            raise Unauthenticated("this key is not registered for this user")
         return SimpleNamespace(principal=owner, means=f"ssh-key:{owner.email}")
 
     async def record_use(self, holder: Any) -> None:

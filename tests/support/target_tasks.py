@@ -17,6 +17,17 @@ SMALL: Mapping[TargetTaskKind, TargetTaskAnswer] = {
     TargetTaskKind.DATABASES: TargetTaskAnswer({"databases": ["shop"]}),
     TargetTaskKind.TABLES: TargetTaskAnswer({"schemas": [{"name": "public", "tables": ["orders"]}]}),
     TargetTaskKind.COLUMNS: TargetTaskAnswer({"columns": [{"name": "id", "type": "integer", "nullable": False}]}),
+    TargetTaskKind.SCHEMA: TargetTaskAnswer({"database": "shop", "databases": ["shop"], "schemas": []}),
+    TargetTaskKind.PREVIEW: TargetTaskAnswer(
+        {
+            "outcome": "allow",
+            "messages": [],
+            "held_by": [],
+            "statements": [],
+            "statements_truncated": False,
+            "syntax_error": None,
+        }
+    ),
 }
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 from argon2 import PasswordHasher
@@ -45,7 +45,7 @@ from postern.store.ports.target_ports import Piece
 from postern.store.signals import LocalSignals
 from postern.store.sql.sql_data_keys import SqlDataKeys
 from postern.store.stores import Stores
-from postern.wiring.masking_wiring import masks
+from postern.wiring.masking_wiring import detected_types, masks
 from postern.wiring.parsers import PARSED, ParserJudge
 
 CLIENT = ClientFacts(ClientKind.API, "::1", "a test")
@@ -72,6 +72,9 @@ class FakeClock:
 
     def forward(self, **delta: float) -> None:
         self.now += timedelta(**delta)
+
+
+ReadT = TypeVar("ReadT")
 
 
 class FakeRecordings:
@@ -113,18 +116,21 @@ class FakeRecordings:
             if moment.kind == "i":
                 yield Exchange(moment.micros, 1, statement=moment.content.decode(), ended=True)
 
-    def tail(self, session: Session, since: int = 0) -> Tail:
+    def tail(self, session: Session, since: int = 0) -> Tail[Moment]:
         return FakeTail(list(self.moments(session, since)) if session.id in self.stored else [])
+
+    def result_tail(self, session: Session) -> Tail[Result]:
+        return FakeTail(self.answered.get(session.id, []))
 
     def results(self, session: Session) -> Iterator[Result]:
         return iter(self.answered.get(session.id, []))
 
 
-class FakeTail(Tail):
+class FakeTail(Tail[ReadT]):
     """All at once, and nothing after that; tests that watch more have a real library."""
 
-    def __init__(self, moments: list[Moment]) -> None:
-        self._moments = moments
+    def __init__(self, items: list[ReadT]) -> None:
+        self._items = items
 
     @property
     def behind(self) -> int:
@@ -134,8 +140,8 @@ class FakeTail(Tail):
     def ended(self) -> bool:
         return False
 
-    def read(self, *, settled: bool = False) -> list[Moment]:
-        found, self._moments = self._moments, []
+    def read(self, *, settled: bool = False) -> list[ReadT]:
+        found, self._items = self._items, []
         return found
 
     def close(self) -> None:
@@ -242,6 +248,7 @@ class World:
             enforceable=frozenset({"postgres", TERMINAL}),
             parsed=PARSED,
             judge=ParserJudge(),
+            types=detected_types(),
         )
         return build_services(
             self.stores,

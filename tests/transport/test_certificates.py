@@ -39,12 +39,12 @@ def shown_name(material: TlsFiles, trusted: Path, host: str) -> str:
 
 
 @pytest.mark.parametrize("host", NAMES)
-def test_a_client_that_trusts_the_authority_accepts_every_name(tmp_path: Path, host: str) -> None:
+def test_client_that_trusts_the_authority_accepts_every_server_name(tmp_path: Path, host: str) -> None:
     material = ensure(tmp_path / "tls", NAMES)
     assert shown_name(material, material.authority, host) == "TLSv1.3"
 
 
-def test_a_client_refuses_another_name_and_another_authority(tmp_path: Path) -> None:
+def test_client_rejects_another_server_name_and_another_authority(tmp_path: Path) -> None:
     material, other = ensure(tmp_path / "a", NAMES), ensure(tmp_path / "b", NAMES)
     with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
         shown_name(material, material.authority, "evil.example.com")
@@ -53,10 +53,8 @@ def test_a_client_refuses_another_name_and_another_authority(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("behind", "good"), [(timedelta(hours=23), True), (timedelta(hours=25), False)])
-def test_a_new_certificate_is_good_for_clocks_that_are_up_to_a_day_behind(
-    tmp_path: Path, behind: timedelta, good: bool
-) -> None:
-    """For them it was made in the future."""
+def test_new_certificate_is_valid_for_clocks_up_to_a_day_slow(tmp_path: Path, behind: timedelta, good: bool) -> None:
+    """To such a clock, the certificate was made in the future."""
     material = ensure(tmp_path, NAMES, now=datetime.now(UTC) + behind)
     if good:
         assert shown_name(material, material.authority, "localhost") == "TLSv1.3"
@@ -66,7 +64,7 @@ def test_a_new_certificate_is_good_for_clocks_that_are_up_to_a_day_behind(
     assert "not valid yet by this machine's clock" in refused_for_its_dates(str(refused.value), datetime.now(UTC))
 
 
-def test_a_certificate_that_has_ended_is_told_by_the_clock_too(tmp_path: Path) -> None:
+def test_error_names_the_clock_only_for_an_expired_certificate(tmp_path: Path) -> None:
     material = ensure(tmp_path, NAMES, now=datetime.now(UTC) - certificates.SERVER_LIFE)
     with pytest.raises(ssl.SSLCertVerificationError) as refused:
         shown_name(material, material.authority, "localhost")
@@ -77,12 +75,12 @@ def test_a_certificate_that_has_ended_is_told_by_the_clock_too(tmp_path: Path) -
     assert refused_for_its_dates(str(refused.value), datetime.now(UTC)) == ""
 
 
-def test_no_server_certificate_is_good_for_longer_than_clients_accept(tmp_path: Path) -> None:
+def test_server_certificate_is_valid_for_at_most_398_days(tmp_path: Path) -> None:
     shown = x509.load_pem_x509_certificate(ensure(tmp_path, NAMES).certificate.read_bytes())
     assert shown.not_valid_after_utc - shown.not_valid_before_utc <= timedelta(days=398)
 
 
-def test_a_second_start_changes_nothing(tmp_path: Path) -> None:
+def test_second_start_changes_no_certificate_file(tmp_path: Path) -> None:
     ensure(tmp_path, NAMES)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     ensure(tmp_path, reversed(NAMES))
@@ -90,7 +88,7 @@ def test_a_second_start_changes_nothing(tmp_path: Path) -> None:
     assert {path.name for path in before} == {"ca.crt", "ca.key", "server.crt", "server.key"}
 
 
-def test_keys_are_readable_by_the_owner_only(tmp_path: Path) -> None:
+def test_private_keys_are_readable_by_the_owner_only(tmp_path: Path) -> None:
     folder = tmp_path / "tls"
     ensure(folder, NAMES)
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -101,7 +99,7 @@ def test_keys_are_readable_by_the_owner_only(tmp_path: Path) -> None:
     "spoil",
     ["names", "expiry", "missing key", "broken certificate", "foreign key"],
 )
-def test_the_server_certificate_is_renewed_and_the_authority_kept(tmp_path: Path, spoil: str) -> None:
+def test_server_certificate_is_renewed_and_the_authority_stays(tmp_path: Path, spoil: str) -> None:
     now = datetime.now(UTC)
     nearly_over = certificates.SERVER_LIFE - certificates.RENEW_BEFORE
     material = ensure(tmp_path / "tls", NAMES, now=now - nearly_over if spoil == "expiry" else now)
@@ -121,7 +119,7 @@ def test_the_server_certificate_is_renewed_and_the_authority_kept(tmp_path: Path
     assert shown_name(material, material.authority, names[-1])
 
 
-def test_a_new_authority_brings_a_new_server_certificate(tmp_path: Path) -> None:
+def test_new_authority_issues_a_new_server_certificate(tmp_path: Path) -> None:
     material = ensure(tmp_path, NAMES)
     before = material.certificate.read_bytes()
     (tmp_path / "ca.key").unlink()
@@ -130,7 +128,7 @@ def test_a_new_authority_brings_a_new_server_certificate(tmp_path: Path) -> None
     assert shown_name(material, material.authority, "localhost")
 
 
-def test_the_server_certificate_never_outlives_its_authority(tmp_path: Path) -> None:
+def test_server_certificate_never_outlives_its_authority(tmp_path: Path) -> None:
     start = datetime.now(UTC)
     ensure(tmp_path, NAMES, now=start)
     late = start + certificates.AUTHORITY_LIFE - timedelta(days=60)
@@ -140,16 +138,16 @@ def test_the_server_certificate_never_outlives_its_authority(tmp_path: Path) -> 
     assert server.not_valid_after_utc == authority.not_valid_after_utc
 
 
-def test_server_names_leave_out_wildcards_and_doubles() -> None:
+def test_server_names_omit_wildcards_and_duplicates() -> None:
     assert server_names("0.0.0.0", "box", "localhost", "") == ("localhost", "127.0.0.1", "::1", "box")
 
 
-def test_a_name_that_cannot_be_one_is_a_clear_error(tmp_path: Path) -> None:
+def test_invalid_public_host_name_is_misconfigured(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match="POSTERN_PUBLIC_HOST"):
         ensure(tmp_path, ["a" * 64 + ".example.com"])
 
 
-def test_files_that_do_not_belong_together_are_a_clear_error(tmp_path: Path) -> None:
+def test_certificate_and_key_that_do_not_match_are_misconfigured(tmp_path: Path) -> None:
     one, two = ensure(tmp_path / "1", NAMES), ensure(tmp_path / "2", NAMES)
     with pytest.raises(Misconfigured, match="cannot be used"):
         TlsFiles(one.authority, one.certificate, two.key).server_context()

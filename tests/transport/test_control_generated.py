@@ -1,4 +1,4 @@
-"""What is committed of the control service is what its proto says."""
+"""The committed code of the control service matches its proto file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = ROOT / "src" / "postern" / "transport" / "control"
 
 
-def test_the_generated_code_is_of_this_proto(tmp_path: Path) -> None:
+def test_committed_code_equals_the_code_generated_from_the_proto(tmp_path: Path) -> None:
     subprocess.run([sys.executable, ROOT / "scripts" / "generate_control.py", tmp_path], check=True, timeout=60)
     made = sorted(path.name for path in tmp_path.iterdir())
     assert made == sorted(path.name for path in COMMITTED.glob("control_pb2*"))
@@ -25,14 +25,14 @@ def test_the_generated_code_is_of_this_proto(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [messages.AgentReport, messages.AgentOrder, messages.ProxyReport, messages.ProxyOrder])
-def test_a_message_of_a_later_version_is_read_without_what_is_new(kind: type[messages.AgentReport]) -> None:
+def test_message_with_an_unknown_field_is_read_without_it(kind: type[messages.AgentReport]) -> None:
     later = kind.FromString(b"\xfa\x07\x03new")  # field 127, which nobody has yet
     assert later.WhichOneof(kind.DESCRIPTOR.oneofs[0].name) is None
 
 
 @pytest.mark.parametrize("module", ["postern.client.client_control", "postern.api.control.control_server"])
 @pytest.mark.ci
-def test_a_process_that_speaks_grpc_starts_others_without_noise(module: str) -> None:
+def test_process_with_grpc_starts_child_processes_without_output(module: str) -> None:
     program = f"""
 import asyncio, {module}, grpc
 async def main():

@@ -1,4 +1,4 @@
-"""The reader finds the same frames however its input is cut."""
+"""The frame reader finds the same frames however its input is split."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ _FRAMES = st.tuples(st.integers(1, 12), st.integers(0, (1 << 32) - 1), st.binary
 
 
 @given(st.lists(_FRAMES, max_size=20), st.lists(st.integers(1, 400), min_size=1, max_size=20), st.booleans())
-def test_any_cut(sent: list[tuple[int, int, bytes]], sizes: list[int], views: bool) -> None:
+def test_reader_finds_the_same_frames_however_the_input_is_split(
+    sent: list[tuple[int, int, bytes]], sizes: list[int], views: bool
+) -> None:
     whole = b"".join(header(kind, stream, len(payload)) + payload for kind, stream, payload in sent)
     straight, cut = Reader(), Reader()
     straight.feed(whole)
@@ -60,7 +62,7 @@ def test_any_cut(sent: list[tuple[int, int, bytes]], sizes: list[int], views: bo
     assert [one for one in straight.found if one[0] != frames.DATA] == controls
 
 
-def test_a_reader_that_is_stopped_reads_no_more() -> None:
+def test_stopped_reader_finds_no_more_frames() -> None:
     reader = Reader()
     reader.stop_at = 2
     reader.feed(header(frames.PING, 0, 0) * 5)
@@ -68,7 +70,7 @@ def test_a_reader_that_is_stopped_reads_no_more() -> None:
     assert len(reader.found) == 2
 
 
-def test_a_control_frame_that_drips_costs_no_more_than_its_bytes() -> None:
+def test_control_frame_received_byte_by_byte_takes_linear_time() -> None:
     reader = Reader()
     frame = header(frames.HELLO, 0, frames.MAX_CONTROL) + bytes(frames.MAX_CONTROL)
     started = time.process_time()
@@ -83,7 +85,7 @@ def test_a_control_frame_that_drips_costs_no_more_than_its_bytes() -> None:
     [(0, 0), (13, 0), (255, 0), (frames.DATA, (1 << 20) + 1), (frames.OPEN, frames.MAX_CONTROL + 1)],
 )
 @pytest.mark.parametrize("chunk", [1, 8])
-def test_what_is_no_frame(kind: int, length: int, chunk: int) -> None:
+def test_unknown_kind_or_excessive_length_is_a_protocol_violation(kind: int, length: int, chunk: int) -> None:
     start = header(kind, 1, length)
     reader = Reader()
     for at in range(0, 8 - chunk, chunk):

@@ -1,4 +1,4 @@
-"""Slow loris and its kin, against a real server on loopback."""
+"""Slow and stalling HTTP clients, against a real server on loopback."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def is_open(reader: asyncio.StreamReader) -> bool:
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /echo HTTP/1.1\r\nHo"])
-async def test_a_head_that_never_ends_is_cut_off(sent: bytes) -> None:
+async def test_unfinished_request_head_times_out_with_408(sent: bytes) -> None:
     async with serving(head=0.3) as port:
         reader, writer = await connect(port)
         writer.write(sent)
@@ -86,7 +86,7 @@ async def test_a_head_that_never_ends_is_cut_off(sent: bytes) -> None:
         assert f"Content-Length: {len(body)}".encode() in head
 
 
-async def test_a_head_that_comes_byte_by_byte_has_no_more_time() -> None:
+async def test_request_head_sent_byte_by_byte_times_out_with_408() -> None:
     async with serving(head=0.4) as port:
         reader, writer = await connect(port)
 
@@ -100,14 +100,14 @@ async def test_a_head_that_comes_byte_by_byte_has_no_more_time() -> None:
         dripping.cancel()
 
 
-async def test_a_body_that_never_ends_is_cut_off() -> None:
+async def test_unfinished_request_body_times_out_with_408() -> None:
     async with serving(body=0.3) as port:
         reader, writer = await connect(port)
         writer.write(HEAD + b"ab")
         assert (await rest(reader)).startswith(b"HTTP/1.1 408 ")
 
 
-async def test_a_body_that_never_ends_behind_a_whole_request_is_cut_off() -> None:
+async def test_unfinished_body_of_a_pipelined_request_times_out_with_408() -> None:
     async with serving(body=0.3) as port:
         reader, writer = await connect(port)
         writer.write(HEAD + b"abcd" + HEAD + b"ab")
@@ -116,7 +116,7 @@ async def test_a_body_that_never_ends_behind_a_whole_request_is_cut_off() -> Non
         assert b"HTTP/1.1 408 " in answer
 
 
-async def test_a_second_head_that_never_ends_is_cut_off() -> None:
+async def test_unfinished_head_of_a_second_request_times_out_with_408() -> None:
     async with serving(head=0.3) as port:
         reader, writer = await connect(port)
         writer.write(HEAD + b"abcd")
@@ -125,7 +125,7 @@ async def test_a_second_head_that_never_ends_is_cut_off() -> None:
         assert b"HTTP/1.1 408 " in await rest(reader)
 
 
-async def test_who_does_not_read_is_cut_off() -> None:
+async def test_client_that_does_not_read_its_response_is_disconnected() -> None:
     async with serving(reading=0.3) as port:
         reader, writer = await connect(port)
         writer.write(b"GET /flood HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -135,7 +135,7 @@ async def test_who_does_not_read_is_cut_off() -> None:
             await asyncio.wait_for(reader.readexactly(2**30), 60)
 
 
-async def test_thousands_of_half_open_connections_stop_nobody_else() -> None:
+async def test_half_open_connections_do_not_block_other_clients() -> None:
     async with serving(most=20, most_per_address=10) as port:
         open_ones = []
         for _ in range(300):
@@ -151,7 +151,7 @@ async def test_thousands_of_half_open_connections_stop_nobody_else() -> None:
             writer.close()
 
 
-async def test_requests_one_after_the_other_are_served_on_one_connection() -> None:
+async def test_requests_one_after_the_other_are_served_on_one_slow_connection() -> None:
     async with serving(head=0.3, body=0.3) as port:
         reader, writer = await connect(port)
         for _ in range(3):
@@ -163,7 +163,7 @@ async def test_requests_one_after_the_other_are_served_on_one_connection() -> No
 
 
 @pytest.mark.parametrize("request_", [b"GET /echo HTTP/1.1\r\nHost: a\r\n\r\n", HEAD + b"abcd"])
-async def test_connection_without_room_is_answered_with_503_and_those_before_go_on(request_: bytes) -> None:
+async def test_connection_over_the_limit_gets_503_and_earlier_connections_continue(request_: bytes) -> None:
     room = [True, False]
     async with serving(has_room=lambda: room.pop(0)) as port:
         reader, writer = await connect(port)

@@ -1,4 +1,4 @@
-"""Two muxes, joined by transports that pass bytes on in chunks of a chosen size."""
+"""Two multiplexers, joined by transports that pass bytes on in chunks of a chosen size."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OPEN = HELLO + frame(frames.OPEN, 1, b"{}")
 
 
 @pytest.mark.parametrize("chunk", CHUNKS)
-def test_a_stream_carries_bytes_both_ways(chunk: int) -> None:
+def test_stream_carries_bytes_in_both_directions(chunk: int) -> None:
     async def work() -> None:
         pair = Pair(chunk)
         near = Sink()
@@ -52,7 +52,7 @@ def test_a_stream_carries_bytes_both_ways(chunk: int) -> None:
     run(work)
 
 
-def test_each_side_hears_who_the_other_is() -> None:
+def test_each_side_receives_the_greeting_of_the_other() -> None:
     async def work() -> None:
         pair = Pair()
         assert await pair.agent.greeting == {"who": "gateway"}
@@ -62,7 +62,7 @@ def test_each_side_hears_who_the_other_is() -> None:
     run(work)
 
 
-def test_a_refusal_carries_its_reason() -> None:
+def test_rejected_stream_has_a_code_and_a_reason() -> None:
     async def work() -> None:
         pair = Pair(on_open=lambda incoming: incoming.refuse("NotFound", "there is no such target"))
         with pytest.raises(Refused, match="no such target") as refused:
@@ -74,7 +74,7 @@ def test_a_refusal_carries_its_reason() -> None:
     run(work)
 
 
-def test_a_stalled_stream_holds_up_nobody_and_holds_no_more_than_its_window() -> None:
+def test_stalled_stream_buffers_at_most_its_window_and_blocks_no_other_stream() -> None:
     async def work() -> None:
         pair = Pair(1 << 20)
         stalled, _ = await pair.agent.open({}, sink := Sink())
@@ -101,7 +101,7 @@ def test_a_stalled_stream_holds_up_nobody_and_holds_no_more_than_its_window() ->
     run(work)
 
 
-def test_a_lost_tunnel_ends_its_streams_and_those_being_opened() -> None:
+def test_lost_tunnel_fails_streams_being_opened() -> None:
     async def work() -> None:
         pair = Pair(on_open=lambda incoming: None)
         opening = asyncio.ensure_future(pair.agent.open({}, Sink()))
@@ -117,7 +117,7 @@ def test_a_lost_tunnel_ends_its_streams_and_those_being_opened() -> None:
     run(work)
 
 
-def test_a_wish_taken_back_cancels_the_work_for_it() -> None:
+def test_cancelled_open_cancels_the_work_of_the_peer() -> None:
     async def work() -> None:
         cancelled = asyncio.Event()
 
@@ -166,7 +166,7 @@ def test_a_wish_taken_back_cancels_the_work_for_it() -> None:
     ],
 )
 @pytest.mark.parametrize("chunk", [1, 1 << 20])
-def test_what_no_peer_sends_ends_the_tunnel(bytes_of_a_stranger: bytes, chunk: int) -> None:
+def test_protocol_violation_of_the_peer_ends_the_tunnel(bytes_of_a_stranger: bytes, chunk: int) -> None:
     async def work() -> None:
         pair = Pair(sink=lambda: Sink(made=lambda sink: sink.stream.pause_reading()))
         for start in range(0, len(bytes_of_a_stranger), chunk):
@@ -178,7 +178,7 @@ def test_what_no_peer_sends_ends_the_tunnel(bytes_of_a_stranger: bytes, chunk: i
     run(work)
 
 
-def test_data_before_a_stream_was_accepted_ends_the_tunnel() -> None:
+def test_data_before_a_stream_is_accepted_ends_the_tunnel() -> None:
     async def work() -> None:
         pair = Pair(on_open=lambda incoming: None)
         pair.gateway.data_received(OPEN + frame(frames.DATA, 1, b"x"))
@@ -187,7 +187,7 @@ def test_data_before_a_stream_was_accepted_ends_the_tunnel() -> None:
     run(work)
 
 
-def test_a_wish_taken_back_while_its_answer_arrives_harms_nobody() -> None:
+def test_open_cancelled_while_its_answer_arrives_affects_no_other_stream() -> None:
     def greet(sink: Sink) -> None:
         sink.stream.write(b"welcome")
         sink.stream.write_eof()
@@ -223,7 +223,7 @@ def test_a_wish_taken_back_while_its_answer_arrives_harms_nobody() -> None:
     run(work)
 
 
-def test_a_wish_taken_back_after_its_answer_came_ends_the_stream() -> None:
+def test_open_cancelled_after_its_answer_closes_the_stream() -> None:
     async def work() -> None:
         pair = Pair()
         sink = Sink()
@@ -240,8 +240,8 @@ def test_a_wish_taken_back_after_its_answer_came_ends_the_stream() -> None:
     run(work)
 
 
-def test_two_that_close_while_both_must_write_first_end() -> None:
-    """The echo reads nothing while it cannot write; the other side has closed, and takes nothing any more."""
+def test_streams_that_close_while_both_have_unsent_data_end() -> None:
+    """The echo does not read while it cannot write; the other side has closed and accepts no more data."""
 
     def echo(sink: Sink) -> None:
         sink.stream.write(bytes(sink.heard))
@@ -268,7 +268,7 @@ def test_two_that_close_while_both_must_write_first_end() -> None:
     run(work)
 
 
-def test_what_came_before_the_peer_went_is_kept_for_whoever_paused() -> None:
+def test_data_before_the_peer_closed_is_kept_for_a_paused_reader() -> None:
     async def work() -> None:
         pair = Pair()
         near, far = await pair.open()
@@ -290,7 +290,7 @@ def test_what_came_before_the_peer_went_is_kept_for_whoever_paused() -> None:
     run(work)
 
 
-def test_a_protocol_that_may_not_write_hears_that_its_peer_has_gone() -> None:
+def test_protocol_with_paused_writing_is_notified_that_its_peer_closed() -> None:
     async def work() -> None:
         pair = Pair(sink=lambda: Sink(pause=lambda sink: sink.stream.pause_reading(),
                                       resume=lambda sink: sink.stream.resume_reading()))  # fmt: skip
@@ -307,7 +307,7 @@ def test_a_protocol_that_may_not_write_hears_that_its_peer_has_gone() -> None:
     run(work)
 
 
-def test_whoever_may_write_again_may_end_the_stream_at_once() -> None:
+def test_protocol_can_end_the_stream_in_resume_writing() -> None:
     for end in ("write_eof", "close", "abort"):
 
         async def work(end: str = end) -> None:
@@ -329,7 +329,7 @@ def test_whoever_may_write_again_may_end_the_stream_at_once() -> None:
 
 
 @pytest.mark.parametrize("where", ["made", "data", "eof", "pause", "lost"])
-def test_a_protocol_that_fails_ends_its_own_stream_only(where: str) -> None:
+def test_protocol_that_raises_ends_only_its_own_stream(where: str) -> None:
     def fail(sink: Sink) -> None:
         raise RuntimeError("this protocol fails")
 
@@ -356,7 +356,7 @@ def test_a_protocol_that_fails_ends_its_own_stream_only(where: str) -> None:
     run(work)
 
 
-def test_a_protocol_that_ends_the_tunnel_in_the_middle_of_a_read_hears_no_more() -> None:
+def test_protocol_that_closes_the_tunnel_during_a_read_receives_no_more_data() -> None:
     async def work() -> None:
         pair = Pair()
         opened: list[Sink] = []
@@ -377,7 +377,7 @@ def test_a_protocol_that_ends_the_tunnel_in_the_middle_of_a_read_hears_no_more()
     run(work)
 
 
-def test_who_gives_up_waiting_for_the_greeting_or_the_end_spoils_neither() -> None:
+def test_cancelled_wait_for_greeting_or_end_does_not_affect_the_tunnel() -> None:
     async def work() -> None:
         pair = Pair()
         pair.agent.greeting.cancel()
@@ -392,7 +392,7 @@ def test_who_gives_up_waiting_for_the_greeting_or_the_end_spoils_neither() -> No
     run(work)
 
 
-def test_a_refusal_always_arrives() -> None:
+def test_overlong_rejection_arrives_truncated() -> None:
     async def work() -> None:
         words = "\udcff" + "ü" * 1_000_000
         pair = Pair(on_open=lambda incoming: incoming.refuse("No", words, {"hint": "x" * 300_000}))
@@ -405,7 +405,7 @@ def test_a_refusal_always_arrives() -> None:
     run(work)
 
 
-def test_an_answer_that_is_too_large_is_a_refusal() -> None:
+def test_oversized_answer_or_request_rejects_the_stream() -> None:
     async def work() -> None:
         async def serve(incoming: Incoming) -> None:
             incoming.accept({"much": "x" * 300_000}, Sink())
@@ -421,7 +421,7 @@ def test_an_answer_that_is_too_large_is_a_refusal() -> None:
     run(work)
 
 
-def test_work_that_fails_or_forgets_to_answer_refuses() -> None:
+def test_stream_is_rejected_if_its_handler_fails_or_does_not_answer() -> None:
     async def work() -> None:
         async def serve(incoming: Incoming) -> None:
             if incoming.request["fails"]:
@@ -436,7 +436,7 @@ def test_work_that_fails_or_forgets_to_answer_refuses() -> None:
     run(work)
 
 
-def test_a_stream_is_answered_once() -> None:
+def test_stream_is_answered_only_once() -> None:
     async def work() -> None:
         asked: list[Incoming] = []
         pair = Pair(on_open=asked.append)
@@ -452,7 +452,7 @@ def test_a_stream_is_answered_once() -> None:
     run(work)
 
 
-def test_no_more_streams_than_agreed() -> None:
+def test_stream_over_the_agreed_limit_is_rejected() -> None:
     async def work() -> None:
         pair = Pair(most=3)
         for _ in range(3):
@@ -469,7 +469,7 @@ def test_no_more_streams_than_agreed() -> None:
     run(work)
 
 
-def test_a_drained_tunnel_opens_nothing_and_keeps_what_is_open() -> None:
+def test_draining_tunnel_opens_no_streams_and_keeps_open_ones() -> None:
     async def work() -> None:
         pair = Pair()
         near, far = await pair.open()
@@ -486,7 +486,7 @@ def test_a_drained_tunnel_opens_nothing_and_keeps_what_is_open() -> None:
     run(work)
 
 
-def test_thousands_of_streams() -> None:
+def test_three_thousand_concurrent_streams_carry_their_own_bytes() -> None:
     async def work() -> None:
         pair = Pair(1 << 20)
         sinks = [Sink() for _ in range(3_000)]
@@ -502,7 +502,7 @@ def test_thousands_of_streams() -> None:
     run(work)
 
 
-def test_a_huge_write_costs_no_more_than_its_bytes() -> None:
+def test_huge_write_takes_linear_time() -> None:
     async def work() -> None:
         pair = Pair(1 << 20)
         near, far = await pair.open()
@@ -518,7 +518,7 @@ def test_a_huge_write_costs_no_more_than_its_bytes() -> None:
     run(work)
 
 
-def test_bytes_are_taken_when_they_are_written() -> None:
+def test_written_bytes_are_copied_at_the_time_of_the_write() -> None:
     async def work() -> None:
         pair = Pair()
         near, far = await pair.open()
@@ -536,7 +536,7 @@ def test_bytes_are_taken_when_they_are_written() -> None:
     run(work)
 
 
-def test_a_stream_can_change_hands() -> None:
+def test_stream_can_be_handed_to_another_protocol() -> None:
     async def work() -> None:
         pair = Pair()
         near, far = await pair.open()
@@ -561,7 +561,7 @@ def test_a_stream_can_change_hands() -> None:
     run(work)
 
 
-def test_write_limits_are_kept() -> None:
+def test_write_buffer_limits_of_a_stream_are_respected() -> None:
     async def work() -> None:
         pair = Pair()
         near, far = await pair.open()
@@ -580,7 +580,7 @@ def test_write_limits_are_kept() -> None:
     run(work)
 
 
-def test_one_who_asks_and_never_reads_is_given_up() -> None:
+def test_peer_that_sends_pings_and_never_reads_is_disconnected() -> None:
     async def work() -> None:
         pair = Pair()
         await settle()
@@ -596,7 +596,7 @@ def test_one_who_asks_and_never_reads_is_given_up() -> None:
     run(work)
 
 
-def test_wishes_wait_for_no_room_without_end() -> None:
+def test_opens_that_exceed_the_send_queue_are_rejected() -> None:
     async def work() -> None:
         pair = Pair()
         await settle()
@@ -614,7 +614,7 @@ def test_wishes_wait_for_no_room_without_end() -> None:
     run(work)
 
 
-def test_the_rest_of_a_closed_stream_is_given_up_when_nobody_takes_it() -> None:
+def test_unread_rest_of_a_closed_stream_is_discarded_after_a_deadline() -> None:
     async def work() -> None:
         pair = Pair()
         near, far = await pair.open()
@@ -642,7 +642,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("hasty")
-def test_a_silent_peer_is_noticed_in_time_and_a_quiet_one_is_not() -> None:
+def test_silent_peer_is_disconnected_in_time_and_an_idle_one_is_not() -> None:
     async def work() -> None:
         pair = Pair()
         near, _ = await pair.open()
@@ -658,7 +658,7 @@ def test_a_silent_peer_is_noticed_in_time_and_a_quiet_one_is_not() -> None:
 
 
 @pytest.mark.usefixtures("hasty")
-def test_who_never_says_who_it_is_is_given_up() -> None:
+def test_peer_without_a_greeting_is_disconnected() -> None:
     async def work() -> None:
         pair = Pair()
         lone = Mux(dialler=True, hello={}, on_open=lambda incoming: None)
@@ -668,13 +668,13 @@ def test_who_never_says_who_it_is_is_given_up() -> None:
             await asyncio.sleep(0.01)
             if lone.lost.done():
                 break
-        assert "who it is" in lone.lost.result()
+        assert "did not send its HELLO" in lone.lost.result()
         pair.close()
 
     run(work)
 
 
-def test_a_process_that_slept_asks_before_it_gives_up() -> None:
+def test_suspended_process_pings_its_peer_before_it_disconnects() -> None:
     async def work() -> None:
         pair = Pair()
         await settle()
@@ -691,7 +691,7 @@ def test_a_process_that_slept_asks_before_it_gives_up() -> None:
     run(work)
 
 
-def test_a_closed_tunnel_says_why_even_while_it_is_full() -> None:
+def test_closed_tunnel_sends_its_reason_even_if_its_send_queue_is_full() -> None:
     async def work() -> None:
         pair = Pair()
         near, far = await pair.open()

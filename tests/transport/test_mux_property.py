@@ -1,5 +1,5 @@
-"""Whatever two sides do on a tunnel, in whatever order: bytes arrive once, in order, where they belong, everything
-ends, and nobody holds more than the bounds allow."""
+"""Whatever two sides of a tunnel do, in any order: bytes arrive once, in order and on their stream; all streams end;
+and buffers stay within their bounds."""
 
 from __future__ import annotations
 
@@ -317,7 +317,7 @@ def _was_reset(end: End) -> bool:
 
 @settings(max_examples=examples(240), deadline=None)
 @given(st.integers(0, 1 << 32))
-def test_two_sides_do_anything(seed: int) -> None:
+def test_any_actions_of_two_sides_keep_order_bounds_and_ends(seed: int) -> None:
     async def work() -> None:
         await Play(Random(seed)).run(100)
 

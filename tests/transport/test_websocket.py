@@ -135,9 +135,7 @@ async def pour(sink: Sink, size: int) -> bytes:
     return digest.digest()
 
 
-async def test_small_frames_wait_for_nobody_and_the_kernel_tunes_its_own_buffers(
-    gateway: Gateway, issued: Issued
-) -> None:
+async def test_tunnel_socket_has_no_delay_and_default_buffer_sizes(gateway: Gateway, issued: Issued) -> None:
     mux = await dial(gateway.url, issued)
     ends = mux.about("socket", None), gateway.transports[0].get_extra_info("socket")
     for end in ends:
@@ -150,7 +148,7 @@ async def test_small_frames_wait_for_nobody_and_the_kernel_tunes_its_own_buffers
     mux.close("the test is over")
 
 
-async def test_a_long_stream_arrives_as_it_was_sent_both_ways(gateway: Gateway, issued: Issued) -> None:
+async def test_long_streams_arrive_unchanged_in_both_directions(gateway: Gateway, issued: Issued) -> None:
     gateway.make = Hashing
     mux = await dial(gateway.url, issued)
     assert gateway.tokens == ["xagt-1"]
@@ -166,7 +164,7 @@ async def test_a_long_stream_arrives_as_it_was_sent_both_ways(gateway: Gateway, 
     assert await gateway.muxes[0].lost
 
 
-async def test_five_hundred_streams_at_once(gateway: Gateway, issued: Issued) -> None:
+async def test_five_hundred_concurrent_streams_carry_their_own_bytes(gateway: Gateway, issued: Issued) -> None:
     mux = await dial(gateway.url, issued)
 
     def echo(sink: Sink) -> None:
@@ -186,7 +184,7 @@ async def test_five_hundred_streams_at_once(gateway: Gateway, issued: Issued) ->
     mux.close("done")
 
 
-async def test_a_stalled_stream_beside_lively_ones(gateway: Gateway, issued: Issued) -> None:
+async def test_stalled_stream_does_not_block_another_stream(gateway: Gateway, issued: Issued) -> None:
     gateway.make = Hashing
     mux = await dial(gateway.url, issued)
     stalled, lively = Sink(), Sink()
@@ -208,13 +206,13 @@ async def test_a_stalled_stream_beside_lively_ones(gateway: Gateway, issued: Iss
     mux.close("done")
 
 
-async def test_the_wrong_authority_is_refused(gateway: Gateway) -> None:
+async def test_client_rejects_a_certificate_of_another_authority(gateway: Gateway) -> None:
     with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
         await dial(gateway.url, issue("localhost"))
     assert not gateway.tokens
 
 
-async def test_strangers_who_break_off_the_handshake_leave_no_tracebacks(
+async def test_failed_tls_handshake_is_logged_without_a_traceback(
     gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -232,7 +230,7 @@ async def test_strangers_who_break_off_the_handshake_leave_no_tracebacks(
     assert [record for record in caplog.records if "TLS handshake of a tunnel failed" in record.message]
 
 
-async def test_the_wrong_host_name_is_refused(tmp_path: Path) -> None:
+async def test_client_rejects_a_certificate_of_another_host(tmp_path: Path) -> None:
     gateway, other = Gateway(), issue("elsewhere.example")
     context = context_of(other, tmp_path)
     server = await websocket.serve(gateway.opened, "127.0.0.2", 0, context)
@@ -244,7 +242,7 @@ async def test_the_wrong_host_name_is_refused(tmp_path: Path) -> None:
     assert not gateway.tokens
 
 
-async def test_a_token_never_travels_without_tls(issued: Issued) -> None:
+async def test_client_never_sends_its_token_without_tls(issued: Issued) -> None:
     came: list[bytes] = []
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -260,16 +258,16 @@ async def test_a_token_never_travels_without_tls(issued: Issued) -> None:
     server.close()
 
 
-async def test_a_refused_tunnel_says_why(gateway: Gateway, issued: Issued) -> None:
+async def test_rejected_tunnel_gives_the_reason(gateway: Gateway, issued: Issued) -> None:
     gateway.refusing = "this token was revoked, " + "ü" * 200
     with pytest.raises(Unavailable, match="this token was revoked"):
         await dial(gateway.url, issued)
 
 
 @pytest.mark.parametrize(
-    "request_line", ["/tunnel", "/connect/db", "/tunnel/x", "/"], ids=["no token", "the old way", "a longer path", "/"]
+    "request_line", ["/tunnel", "/connect/db", "/tunnel/x", "/"], ids=["no token", "retired path", "longer path", "/"]
 )
-async def test_what_is_no_tunnel_is_not_found(gateway: Gateway, issued: Issued, request_line: str) -> None:
+async def test_request_that_is_not_for_a_tunnel_gets_404(gateway: Gateway, issued: Issued, request_line: str) -> None:
     context = ssl.create_default_context(cadata=issued.authority)
     reader, writer = await asyncio.open_connection("localhost", gateway.port, ssl=context)
     token = "" if request_line == "/tunnel" else "Authorization: Bearer x\r\n"
@@ -282,7 +280,7 @@ async def test_what_is_no_tunnel_is_not_found(gateway: Gateway, issued: Issued, 
     assert not gateway.tokens
 
 
-async def test_a_server_that_hangs_up_during_the_handshake(issued: Issued, tmp_path: Path) -> None:
+async def test_server_that_closes_during_the_handshake_is_unavailable(issued: Issued, tmp_path: Path) -> None:
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)
         writer.close()
@@ -293,7 +291,7 @@ async def test_a_server_that_hangs_up_during_the_handshake(issued: Issued, tmp_p
     server.close()
 
 
-async def test_a_server_that_never_answers(issued: Issued, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_that_never_answers_times_out(issued: Issued, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(websocket, "CONNECT", 0.3)
     server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     with pytest.raises(Unavailable, match="did not answer in time"):
@@ -301,8 +299,8 @@ async def test_a_server_that_never_answers(issued: Issued, monkeypatch: pytest.M
     server.close()
 
 
-async def test_who_stops_dialling_gets_no_connection_later(issued: Issued, tmp_path: Path) -> None:
-    """The answer to the upgrade comes when the requester has left."""
+async def test_cancelled_dial_opens_no_connection_later(issued: Issued, tmp_path: Path) -> None:
+    """The answer to the upgrade arrives after the dial was cancelled."""
     came, go_on, gone = asyncio.Event(), asyncio.Event(), asyncio.Event()
     made: list[Any] = []
 
@@ -384,7 +382,7 @@ class Hop:
         writer.close()
 
 
-async def test_a_hop_with_small_buffers(gateway: Gateway, issued: Issued) -> None:
+async def test_streams_through_a_proxy_with_small_buffers_arrive_unchanged(gateway: Gateway, issued: Issued) -> None:
     gateway.make = Hashing
     hop = Hop(gateway.port, 1500)
     await hop.start()
@@ -400,7 +398,7 @@ async def test_a_hop_with_small_buffers(gateway: Gateway, issued: Issued) -> Non
     await hop.stop()
 
 
-async def test_a_hop_that_swallows_everything_is_noticed(
+async def test_proxy_that_swallows_all_bytes_is_detected_by_both_sides(
     gateway: Gateway, issued: Issued, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mux_module, "BEAT", 0.5)
@@ -435,7 +433,7 @@ asyncio.run(main())
 
 
 @pytest.mark.slow
-async def test_a_process_that_stops_is_noticed_within_fifteen_seconds(gateway: Gateway, issued: Issued) -> None:
+async def test_stopped_process_is_detected_within_fifteen_seconds(gateway: Gateway, issued: Issued) -> None:
     child = subprocess.Popen(  # noqa: ASYNC220
         [sys.executable, "-c", _CHILD, gateway.url],
         stdin=subprocess.PIPE,
@@ -457,7 +455,7 @@ async def test_a_process_that_stops_is_noticed_within_fifteen_seconds(gateway: G
         child.wait()
 
 
-async def test_a_peer_that_does_not_read_its_farewell_is_cut_off(
+async def test_peer_that_does_not_read_its_last_bytes_is_disconnected(
     gateway: Gateway, issued: Issued, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(websocket, "FLUSH", 0.3)
@@ -472,7 +470,7 @@ async def test_a_peer_that_does_not_read_its_farewell_is_cut_off(
         await until(lambda: far._wire.is_disconnected)
 
 
-async def test_pings_of_one_who_reads_nothing_fill_no_memory(gateway: Gateway, issued: Issued) -> None:
+async def test_pings_of_a_peer_that_does_not_read_are_not_buffered(gateway: Gateway, issued: Issued) -> None:
     mux = await dial(gateway.url, issued)
     transport = cast("WebSocketTransport", mux._transport)
     transport.pause_reading()
@@ -489,7 +487,7 @@ async def test_pings_of_one_who_reads_nothing_fill_no_memory(gateway: Gateway, i
     transport.abort()
 
 
-async def test_bytes_that_come_before_there_is_a_protocol_are_kept(issued: Issued, tmp_path: Path) -> None:
+async def test_bytes_received_before_a_protocol_is_set_are_kept(issued: Issued, tmp_path: Path) -> None:
     opened: asyncio.Future[WebSocketTransport] = asyncio.get_running_loop().create_future()
     server = await websocket.serve(
         lambda transport, token: opened.set_result(transport), "127.0.0.1", 0, context_of(issued, tmp_path)

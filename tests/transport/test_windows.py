@@ -1,4 +1,4 @@
-"""How windows grow and shrink, by themselves; on links: test_windows_on_links.py."""
+"""How stream windows grow and shrink, on their own; on links: test_windows_on_links.py."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def take(window: StreamWindow, clock: Clock, seconds: float, *, waiting: bool = 
     return given
 
 
-def test_a_window_doubles_when_half_of_it_is_taken_within_two_round_trips() -> None:
+def test_window_doubles_if_half_of_it_is_consumed_within_two_round_trips() -> None:
     shared, clock = windows(0.1)
     window = StreamWindow(shared)
     assert take(window, clock, 0.01) == WINDOW // 2  # nothing is known of when it began
@@ -44,7 +44,7 @@ def test_a_window_doubles_when_half_of_it_is_taken_within_two_round_trips() -> N
     assert shared.reserve.free == TUNNEL - WIDEST + WINDOW
 
 
-def test_without_a_measured_round_trip_no_window_grows() -> None:
+def test_window_does_not_grow_without_a_measured_round_trip() -> None:
     shared, clock = windows(0.0)
     window = StreamWindow(shared)
     for _ in range(10):
@@ -52,7 +52,7 @@ def test_without_a_measured_round_trip_no_window_grows() -> None:
     assert window.size == WINDOW
 
 
-def test_what_waited_for_its_reader_earns_nothing() -> None:
+def test_window_does_not_grow_if_data_waited_for_its_reader() -> None:
     shared, clock = windows(0.1)
     window = StreamWindow(shared)
     for _ in range(10):
@@ -65,7 +65,7 @@ def test_what_waited_for_its_reader_earns_nothing() -> None:
     assert window.size == 2 * WINDOW
 
 
-def test_a_window_that_is_taken_slowly_shrinks_by_what_was_taken() -> None:
+def test_slowly_consumed_window_shrinks_by_the_consumed_bytes() -> None:
     shared, clock = windows(0.1)
     window = StreamWindow(shared)
     for _ in range(4):
@@ -81,7 +81,7 @@ def test_a_window_that_is_taken_slowly_shrinks_by_what_was_taken() -> None:
     assert take(window, clock, 3600) == WINDOW // 2  # never below
 
 
-def test_nobody_gets_more_of_a_reserve_than_is_left_for_others() -> None:
+def test_share_of_a_reserve_never_exceeds_what_is_left() -> None:
     reserve = Reserve(64)
     assert reserve.take(15, 15)
     assert reserve.take(15, 15)
@@ -94,7 +94,7 @@ def test_nobody_gets_more_of_a_reserve_than_is_left_for_others() -> None:
     assert not reserve.take(10, 18)
 
 
-def test_tunnels_that_share_a_reserve_leave_something_to_each_other() -> None:
+def test_tunnels_that_share_a_reserve_leave_a_part_to_each_other() -> None:
     process = Reserve(100)
     greedy, late = Reserve(80, process), Reserve(80, process)
     while greedy.take(1, 1):
@@ -107,7 +107,7 @@ def test_tunnels_that_share_a_reserve_leave_something_to_each_other() -> None:
     assert process.free == 100
 
 
-def test_a_round_trip_is_the_shortest_one_and_no_longer_than_is_believed() -> None:
+def test_round_trip_is_the_shortest_measured_one_up_to_a_maximum() -> None:
     shared, clock = windows(0.0)
     for spent, trip in ((60.0, LONGEST), (0.2, 0.2), (0.3, 0.2), (0.1, 0.1)):
         asked = shared.ask()
@@ -120,6 +120,6 @@ def test_a_round_trip_is_the_shortest_one_and_no_longer_than_is_believed() -> No
         assert shared.trip == pytest.approx(trip)
 
 
-def test_three_round_trips_are_measured_to_begin_with() -> None:
+def test_three_round_trips_are_measured_initially() -> None:
     shared, _ = windows(0.0)
     assert [shared.receive_pong(shared.ask()) for _ in range(4)] == [True, True, False, False]

@@ -1,4 +1,4 @@
-"""Windows of streams over links that take their time, and what peers that abuse them can make us hold."""
+"""Stream windows over slow links, and how much peers that abuse them can make a gateway hold."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def lanes(mux: Mux) -> list[StreamState]:
 
 
 @pytest.mark.parametrize(("trip", "rate", "least"), [(0.02, 1e9, 200), (0.1, 1e9, 80), (0.1, 20e6, 18)])
-def test_one_stream_fills_a_long_path(trip: float, rate: float, least: float) -> None:
-    """`least` in MB/s, once the window had a second to grow."""
+def test_one_stream_uses_the_bandwidth_of_a_long_path(trip: float, rate: float, least: float) -> None:
+    """`least` is in MB/s, after the window had a second to grow."""
 
     async def work() -> None:
         pair = pairs_of_counts(trip, rate)
@@ -89,7 +89,7 @@ def test_one_stream_fills_a_long_path(trip: float, rate: float, least: float) ->
     run_quickly(work)
 
 
-def test_a_short_path_needs_no_wide_window() -> None:
+def test_window_does_not_grow_on_a_short_path() -> None:
     async def work() -> None:
         pair = pairs_of_counts(0.0002, 400e6)
         await asyncio.sleep(1)
@@ -102,8 +102,8 @@ def test_a_short_path_needs_no_wide_window() -> None:
     run_quickly(work)
 
 
-def test_a_reader_that_is_slow_earns_no_wide_window() -> None:
-    """It takes 5 MB/s of a path of 100 ms, and is paused in between, as a relay whose client is slow."""
+def test_window_does_not_grow_for_a_slow_reader() -> None:
+    """It reads 5 MB/s on a path of 100 ms with pauses, like a relay with a slow client."""
 
     async def work() -> None:
         pair = pairs_of_counts(0.1)
@@ -119,7 +119,7 @@ def test_a_reader_that_is_slow_earns_no_wide_window() -> None:
     run_quickly(work)
 
 
-def test_a_reader_that_takes_all_that_waited_at_once_has_earned_nothing() -> None:
+def test_window_does_not_grow_if_a_reader_takes_all_waiting_data_at_once() -> None:
     async def work() -> None:
         pair = pairs_of_counts(0.1)
         await asyncio.sleep(1)
@@ -138,7 +138,7 @@ def test_a_reader_that_takes_all_that_waited_at_once_has_earned_nothing() -> Non
     run_quickly(work)
 
 
-def test_a_part_that_waited_spoils_the_half_of_a_window_that_it_is_in() -> None:
+def test_data_that_waited_prevents_growth_for_its_half_of_the_window() -> None:
     async def work() -> None:
         pair = Pair(1 << 20, sink=cast("Any", Count))
         await settle()
@@ -163,7 +163,7 @@ def test_a_part_that_waited_spoils_the_half_of_a_window_that_it_is_in() -> None:
     run(work)
 
 
-def test_a_stream_that_is_closed_here_gives_its_share_back_though_its_peer_takes_nothing() -> None:
+def test_locally_closed_stream_returns_its_share_although_its_peer_does_not_read() -> None:
     async def work() -> None:
         pair = pairs_of_counts(0.1)
         await asyncio.sleep(1)
@@ -181,8 +181,8 @@ def test_a_stream_that_is_closed_here_gives_its_share_back_though_its_peer_takes
     run_quickly(work)
 
 
-def test_attack_streams_earn_wide_windows_and_then_nobody_reads() -> None:
-    """All that the peer may send it sends; what is held stays within the reserve, also once it has closed them."""
+def test_attack_streams_with_grown_windows_that_are_not_read_stay_within_the_reserve() -> None:
+    """The peer sends all that it can; this holds also once it has closed the streams."""
 
     async def work() -> None:
         process = Reserve(PROCESS)
@@ -220,7 +220,7 @@ def test_attack_streams_earn_wide_windows_and_then_nobody_reads() -> None:
     run_quickly(work)
 
 
-def test_attack_a_rest_held_by_a_closed_stream_keeps_its_share() -> None:
+def test_attack_closed_stream_with_unread_data_keeps_its_share() -> None:
     async def work() -> None:
         pair = pairs_of_counts(0.1)
         await asyncio.sleep(1)
@@ -246,7 +246,7 @@ def test_attack_a_rest_held_by_a_closed_stream_keeps_its_share() -> None:
 
 
 @pytest.mark.parametrize("how", ["tunnel lost", "reset by the peer", "aborted", "closed"])
-def test_a_stream_that_ends_gives_its_share_back(how: str) -> None:
+def test_ended_stream_returns_its_share(how: str) -> None:
     async def work() -> None:
         process = Reserve(PROCESS)
         pair = pairs_of_counts(0.1, reserve=process)
@@ -269,7 +269,7 @@ def test_a_stream_that_ends_gives_its_share_back(how: str) -> None:
     run_quickly(work)
 
 
-def test_attack_a_stream_of_tiny_frames_costs_what_its_bytes_cost() -> None:
+def test_attack_tiny_frames_are_buffered_in_few_pieces() -> None:
     async def work() -> None:
         pair = Pair(1 << 20)
         await pair.agent.open({}, Sink())
@@ -287,7 +287,7 @@ def test_attack_a_stream_of_tiny_frames_costs_what_its_bytes_cost() -> None:
     run(work)
 
 
-def test_attack_answers_to_pings_that_nobody_sent_teach_nothing() -> None:
+def test_attack_unsolicited_pongs_do_not_change_the_round_trip() -> None:
     async def work() -> None:
         pair = Pair(1 << 20)
         await settle()
@@ -302,8 +302,8 @@ def test_attack_answers_to_pings_that_nobody_sent_teach_nothing() -> None:
     run(work)
 
 
-def test_a_wide_window_gets_another_look_at_the_path() -> None:
-    """A round trip is measured again where much is taken, though the tunnel is never silent."""
+def test_round_trip_is_measured_again_while_a_wide_window_is_in_use() -> None:
+    """The tunnel is never silent, so that no keep-alive would measure it."""
 
     async def work() -> None:
         pair = pairs_of_counts(0.1, 20e6)

@@ -129,6 +129,7 @@ def test_the_command_asks_first(tmp_path: Path) -> None:
     assert "no gateway has been started" in failed.output
 
 
+@pytest.mark.ci
 def test_the_command_says_what_was(locked_out: Settings) -> None:
     """In an event loop of its own, as a command has it."""
     done = CliRunner().invoke(cli, ["auth", "reset", "--home", str(locked_out.home), "--yes", "--json"])

@@ -143,7 +143,7 @@ async def test_a_rotated_master_key_changes_no_blob(made: Made) -> None:
     await rows.rewrap(wrapped, {key.id: old.id for key in wrapped})
     assert await read(made, opened(made.world, new)) == wanted(1, 2)
     assert {path: path.read_bytes() for path in recordings_folder(made.home).rglob("*.zst")} == before
-    with pytest.raises(Misconfigured, match="restore the right one"):
+    with pytest.raises(Misconfigured, match="set it to the former"):
         await read(made, opened(made.world))
 
 
@@ -190,7 +190,7 @@ async def test_another_master_key_stores_nothing_and_says_why(made: Made) -> Non
     await made.world.encryption.in_use(made.world.org_id)
     done = await store(made, opened(made.world, LocalMaster(os.urandom(32))))
     assert (done.stored, done.set_aside) == (0, 0), "that is not this segment's fault"
-    assert "restore the right one" in done.trouble
+    assert "set it to the former" in done.trouble
     assert made.path(1).exists()
 
 

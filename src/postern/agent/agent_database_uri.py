@@ -52,7 +52,7 @@ class _Reader:
             raise self._wrong(f"names no user; write {self.kind.example}")
         host, port = parts.get("host", ""), parts.get("port") or str(self.kind.port)
         if not host or host.startswith(("/", "@")) or "," in host:
-            raise self._wrong("must name one host to dial, and no Unix socket")
+            raise self._wrong("must name one host to dial, not a Unix socket")
         if not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
             raise self._wrong("has an invalid port")
         values = {
@@ -68,7 +68,7 @@ class _Reader:
 
     def _parts(self, text: str) -> dict[str, str]:
         schemes = self.kind.schemes
-        no_uri = f"holds no URI such as {self.kind.example}"
+        no_uri = f"does not contain a URI such as {self.kind.example}"
         if not re.match(f"{schemes}://", text):
             raise self._wrong(no_uri)
         if _BLANK.search(text):  # libpq's versions disagree on its meaning
@@ -78,10 +78,10 @@ class _Reader:
             raise self._wrong("names several hosts, but an agent dials only one; use a variable that names one")
         if match is None:
             raise self._wrong(no_uri)
-        given = {name: value for name, value in match.groupdict().items() if value and name != "settings"}
-        if given.get("host", "").startswith("["):
-            given["host"] = given["host"][1:-1]
-        parts = {name: self._decode_percent(value) for name, value in given.items()}
+        groups = {name: value for name, value in match.groupdict().items() if value and name != "settings"}
+        if groups.get("host", "").startswith("["):
+            groups["host"] = groups["host"][1:-1]
+        parts = {name: self._decode_percent(value) for name, value in groups.items()}
         for setting in (match["settings"] or "").split("&") if match["settings"] else ():
             name, equals, value = (self._decode_percent(part) for part in setting.partition("="))
             if not equals or "=" in setting.partition("=")[2]:
@@ -97,8 +97,8 @@ class _Reader:
             parts.keys() - _USED - passed_over
         ):  # the names are not quoted: after a '/' or '?' in a password they would reveal it
             raise self._wrong(
-                "has settings behind its ? that an agent cannot follow, which knows only "
-                f"{', '.join(sorted(_USED))}; give it a variable whose URI has no others"
+                "has settings after the ? that the agent does not support; use a variable whose URI has only these: "
+                f"{', '.join(sorted(_USED))}"
             )
         if passed_over:
             log.info(
@@ -128,7 +128,7 @@ class _Reader:
             text = Path(file).read_text()
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
         except (ssl.SSLError, ValueError):
-            raise self._wrong(f"names the sslrootcert {file!r}, which holds no certificates in PEM") from None
+            raise self._wrong(f"names the sslrootcert {file!r}, which does not contain PEM certificates") from None
         except OSError as error:
             raise self._wrong(f"names the sslrootcert {file!r}, which cannot be read: {error.strerror}") from None
         return text

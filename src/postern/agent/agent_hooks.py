@@ -37,8 +37,8 @@ class AgentHooks:
         self._policy.check_hooks()
         if shutil.which(PYTHON, path=self._base["PATH"]) is None:
             raise Unavailable(f"{PYTHON!r} does not exist on the agent's machine, or is not executable")
-        own = {_MARK: str(hook.id)} | dict.fromkeys(CONTEXT, hook.context)
-        program = CommandProgram((PYTHON, "-I", "-"), self._base | own, None, f"{_MARK}={hook.id}".encode())
+        variables = {_MARK: str(hook.id)} | dict.fromkeys(CONTEXT, hook.context)
+        program = CommandProgram((PYTHON, "-I", "-"), self._base | variables, None, f"{_MARK}={hook.id}".encode())
         transport = CommandTransport(program)
         printed = _Printed(transport)
         transport.set_protocol(printed)
@@ -48,7 +48,7 @@ class AgentHooks:
             async with asyncio.timeout(hook.seconds):
                 await printed.told.wait()
         except TimeoutError:
-            reason = f"it did not end within {hook.seconds:g} seconds, and was ended"
+            reason = f"it did not finish within {hook.seconds:g} seconds and was terminated"
         finally:
             transport.close()
             try:

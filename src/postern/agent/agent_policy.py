@@ -39,7 +39,7 @@ class ReferencePattern:
         """Parse a pattern. An omitted part means `*`. The colons of an ARN belong to its name. Raises ValueError."""
         provider, colon, rest = text.partition(":")
         if provider not in FORMS:
-            raise ValueError(f"{text!r} begins with none of {', '.join(FORMS)}")
+            raise ValueError(f"{text!r} does not begin with one of {', '.join(FORMS)}")
         if colon and not rest:
             raise ValueError(f"{text!r} has no name after its colon; omit the colon for all of {provider}")
         parts = rest.split(":")
@@ -91,8 +91,8 @@ class LocalPolicy:
         """Check that the agent can run hooks. Raises Denied."""
         if not (self.commands if self.hooks is None else self.hooks):
             raise Denied(
-                "the agent's policy does not allow session hooks; ask the agent's operator, whose policy file "
-                "may say hooks = true"
+                "the agent's policy does not allow session hooks; ask the agent's operator to set "
+                "hooks = true in the policy file"
             )
 
     def check_reference(self, reference: Reference) -> None:
@@ -105,7 +105,7 @@ class LocalPolicy:
         if socket not in (self.ssh_agents or ()):
             raise Denied(
                 "the agent's policy does not allow the ssh-agent that the connection's secret SSH_AUTH_SOCK "
-                "names; ask the agent's operator, whose policy file may list it under ssh_agents"
+                "names; ask the agent's operator to list it under ssh_agents in the policy file"
             )
 
     def shows(self, variable: str) -> bool:
@@ -121,52 +121,52 @@ NO_COMMANDS = LocalPolicy(commands=False)
 def read(path: Path) -> LocalPolicy:
     """Read the policy file. Raises Misconfigured."""
     try:
-        given = tomllib.loads(path.read_text())
+        entries = tomllib.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise Misconfigured(f"the agent's policy {path} cannot be read: {error}", field="agent_policy") from None
-    unknown = given.keys() - {spec.name for spec in fields(LocalPolicy)}
+    unknown = entries.keys() - {spec.name for spec in fields(LocalPolicy)}
     if unknown:
         raise Misconfigured(f"the agent's policy {path} has unknown entries: {', '.join(sorted(unknown))}")
     return LocalPolicy(
-        connections=_texts(path, given, "connections"),
-        targets=_targets(path, _texts(path, given, "targets")),
-        commands=_flag(path, given, "commands") is not False,
-        hooks=_flag(path, given, "hooks"),
-        variables=_texts(path, given, "variables"),
-        references=_references(path, _texts(path, given, "references")),
-        ssh_agents=_texts(path, given, "ssh_agents"),
+        connections=_texts(path, entries, "connections"),
+        targets=_targets(path, _texts(path, entries, "targets")),
+        commands=_flag(path, entries, "commands") is not False,
+        hooks=_flag(path, entries, "hooks"),
+        variables=_texts(path, entries, "variables"),
+        references=_references(path, _texts(path, entries, "references")),
+        ssh_agents=_texts(path, entries, "ssh_agents"),
     )
 
 
-def _texts(path: Path, given: dict[str, Any], name: str) -> tuple[str, ...] | None:
-    found = given.get(name)
-    if found is None:
+def _texts(path: Path, entries: dict[str, Any], name: str) -> tuple[str, ...] | None:
+    value = entries.get(name)
+    if value is None:
         return None
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-        raise Misconfigured(f"the agent's policy {path}: {name} must be a list of texts")
-    return tuple(found)
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise Misconfigured(f"the agent's policy {path}: {name} must be a list of strings")
+    return tuple(value)
 
 
-def _flag(path: Path, given: dict[str, Any], name: str) -> bool | None:
-    found = given.get(name)
-    if found is not None and not isinstance(found, bool):
+def _flag(path: Path, entries: dict[str, Any], name: str) -> bool | None:
+    value = entries.get(name)
+    if value is not None and not isinstance(value, bool):
         raise Misconfigured(f"the agent's policy {path}: {name} must be true or false")
-    return found
+    return value
 
 
-def _targets(path: Path, given: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    for target in given or ():
+def _targets(path: Path, targets: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    for target in targets or ():
         _, colon, port = target.rpartition(":")
         if not colon or not (port == "*" or port.isdecimal()):
             raise Misconfigured(f"the agent's policy {path}: {target!r} is not HOST:PORT, such as db.internal:5432")
-    return given
+    return targets
 
 
-def _references(path: Path, given: tuple[str, ...] | None) -> tuple[ReferencePattern, ...] | None:
-    if given is None:
+def _references(path: Path, patterns: tuple[str, ...] | None) -> tuple[ReferencePattern, ...] | None:
+    if patterns is None:
         return None
     try:
-        return tuple(map(ReferencePattern.read, given))
+        return tuple(map(ReferencePattern.read, patterns))
     except ValueError as error:
         raise Misconfigured(f"the agent's policy {path}: references: {error}") from None
 
@@ -180,10 +180,10 @@ def _bare(address: str) -> str:
 
 
 def _is_at(host: str, port: int, target: str) -> bool:
-    wanted, _, wanted_port = target.rpartition(":")
-    if wanted_port not in ("*", str(port)):
+    allowed_host, _, allowed_port = target.rpartition(":")
+    if allowed_port not in ("*", str(port)):
         return False
     try:
-        return ip_address(_bare(host)) in ip_network(_bare(wanted))
+        return ip_address(_bare(host)) in ip_network(_bare(allowed_host))
     except ValueError:
-        return fnmatchcase(host.lower(), wanted.lower())
+        return fnmatchcase(host.lower(), allowed_host.lower())

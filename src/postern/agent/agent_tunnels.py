@@ -91,13 +91,13 @@ class AgentTunnels:
 
     async def _dial(self) -> bool:
         """Dial. Return True if it reached a worker without a tunnel. Raises Unavailable."""
-        _, made = await websocket.connect(
+        _, protocol = await websocket.connect(
             self._url,
             token=self._secret.reveal(),
             ca=self._authority,
             protocol=lambda: Mux(dialler=True, hello=None, on_open=self._orders.take, reserve=self._reserve),
         )
-        mux = cast("Mux", made)
+        mux = cast("Mux", protocol)
         worker = str((await mux.greeting).get("worker", ""))
         if worker in self._held:
             mux.close("this worker has a tunnel already")

@@ -121,7 +121,7 @@ class CommandTransport(FramedTransport):
         elif kind == m.SIGNAL:
             self._signal(m.read_signal(payload))
         else:
-            raise ProtocolViolation(f"a frame of kind {kind} for a command")
+            raise ProtocolViolation(f"a command received a frame of unknown kind {kind}")
 
     def _start(self) -> None:
         if self._process is not None or self._is_exit_reported:
@@ -130,7 +130,11 @@ class CommandTransport(FramedTransport):
             self._process = self._with_terminal() if self._program.terminal else self._with_pipes()
         except (OSError, ValueError) as error:
             # ValueError for an unsuitable text does not quote it.
-            reason = error.strerror if isinstance(error, OSError) else "its arguments cannot be passed on"
+            reason = (
+                error.strerror
+                if isinstance(error, OSError)
+                else "its arguments or variables contain invalid characters"
+            )
             self._give(m.STDERR, f"postern: the command cannot be run: {reason}\n".encode())
             self._exit = m.Exit(m.NOT_RUN, "")
             self._loop.call_soon(self._report_exit)
@@ -174,7 +178,7 @@ class CommandTransport(FramedTransport):
 
     def _with_terminal(self) -> subprocess.Popen[bytes]:
         assert self._program.terminal is not None
-        ours, theirs = os.openpty()
+        ours, terminal_side = os.openpty()
         try:
             self._outputs = {ours: m.STDOUT}
             self._input = StdinWriter(os.dup(ours), self._input_taken)
@@ -182,13 +186,13 @@ class CommandTransport(FramedTransport):
             return subprocess.Popen(
                 self._argv(),
                 env=dict(self._program.environment),
-                stdin=theirs,
-                stdout=theirs,
-                stderr=theirs,
+                stdin=terminal_side,
+                stdout=terminal_side,
+                stderr=terminal_side,
                 start_new_session=True,
             )
         finally:
-            os.close(theirs)
+            os.close(terminal_side)
 
     def _resize(self, columns: int, rows: int) -> None:
         if self._program.terminal is not None and self._input is not None:

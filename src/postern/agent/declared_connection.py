@@ -45,7 +45,7 @@ class DeclaredConnection:
     def _own(self, order: Order) -> Order:
         mine = self._declaration
         if order.connection != mine.name:
-            raise Denied(f"this agent serves connection {mine.name!r}, which it declared, and no other")
+            raise Denied(f"this agent serves only connection {mine.name!r}, which it declared")
         if protocol_of(order.subtype, order.command) != protocol_of(mine.subtype, mine.command):
             # The order does not match what the gateway believes this connection to be.
             raise Unavailable(

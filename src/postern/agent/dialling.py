@@ -63,10 +63,10 @@ def address(connection: str, env: Mapping[str, Secret], *, port: int) -> tuple[s
 
 def port_of(connection: str, env: Mapping[str, Secret], default: int) -> int:
     """Return the port. Raises Unavailable."""
-    given = text(env, "PORT") or str(default)
-    if not given.isdecimal() or not 0 < int(given) < 65536:
+    port = text(env, "PORT") or str(default)
+    if not port.isdecimal() or not 0 < int(port) < 65536:
         raise Unavailable(f"connection {connection!r}: secret PORT is not a port number")
-    return int(given)
+    return int(port)
 
 
 def required_secret(connection: str, env: Mapping[str, Secret], name: str) -> Secret:

@@ -53,21 +53,21 @@ class EmbeddedAgent:
         """Run a hook, if commands are allowed, too. Raises Denied, Unavailable."""
         connection = permit.connection
         if not self._runs_programs(connection):
-            raise Denied(self._refusal(connection, "would have a session hook run"))
+            raise Denied(self._refusal(connection, "has a session hook"))
         return await self._own.hook(build_hook_order(permit, session_id, self._timeout), hook)
 
     def _runs_programs(self, connection: Connection) -> bool:
         return self._commands and connection.org_id == self._owner
 
     def _refusal(self, connection: Connection, what: str) -> str:
-        said = (
-            f"connection {connection.name!r} {what}, and the built-in agent runs none: it could read the "
-            "gateway's keys. An administrator may give it another agent: `postern admin agents create`, then "
-            f"`postern connections update {connection.name} --agent NAME`"
+        text = (
+            f"connection {connection.name!r} {what}; the built-in agent runs no commands or hooks, because they could "
+            "read the gateway's keys. An administrator can give the connection another agent: `postern admin agents "
+            f"create`, then `postern connections update {connection.name} --agent NAME`"
         )
         if connection.org_id != self._owner:
-            return said
-        return f"{said}; or, if you are the only user of this gateway, start it with POSTERN_GATEWAY_COMMANDS=true"
+            return text
+        return f"{text}; or, if you are the only user of this gateway, start it with POSTERN_GATEWAY_COMMANDS=true"
 
     async def cancel(self, permit: Permit, target: Target) -> None:
         order = Order.of(permit, Start(), UUID(int=0), self._timeout)

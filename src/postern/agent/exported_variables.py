@@ -19,14 +19,14 @@ _OF_TERMINALS = frozenset({"TERM", "COLUMNS", "LINES"})
 def select_exported(environ: Mapping[str, str], patterns: Sequence[str]) -> dict[str, Secret]:
     """Return the variables by name. `patterns` are names with `*` and `?`; Postern's own variables match none. Raises
     Misconfigured for a pattern without a match."""
-    own = {name for name in environ if name.upper().startswith(OWN_PREFIX)}
+    reserved = {name for name in environ if name.upper().startswith(OWN_PREFIX)}
     secrets: dict[str, Secret] = {}
     for pattern in patterns:
         names = {name for name in environ if fnmatchcase(name, pattern)}
-        if not names - own:
-            why = f"{OWN_PREFIX}… variables are the agent's own" if names else "no variable is called so here"
-            raise Misconfigured(f"--export {pattern}: {why}; set it, or leave the option out", field="export")
-        secrets |= {name: Secret(environ[name]) for name in names - own - _OF_TERMINALS}
+        if not names - reserved:
+            why = f"{OWN_PREFIX}… variables are the agent's own" if names else "no variable matches it"
+            raise Misconfigured(f"--export {pattern}: {why}; set the variable, or omit the option", field="export")
+        secrets |= {name: Secret(environ[name]) for name in names - reserved - _OF_TERMINALS}
     return {name: value for name, value in sorted(secrets.items()) if _is_usable(name, value)}
 
 

@@ -30,16 +30,16 @@ async def end_all(leader: int, mark: bytes) -> None:
     loop = asyncio.get_running_loop()
     began = loop.time()
     stages = list(STAGES)
-    while found := await asyncio.to_thread(processes, leader, mark):
+    while process_ids := await asyncio.to_thread(processes, leader, mark):
         passed = loop.time() - began
         if passed > GIVE_UP:
-            log.error("processes %s of a command could not be ended", sorted(found))
+            log.error("processes %s of a command could not be ended", sorted(process_ids))
             return
         while stages and stages[0][0] <= passed:
             _, number = stages.pop(0)
-            _send(found, number)
+            _send(process_ids, number)
         if not stages:
-            _send(found, signal.SIGKILL)
+            _send(process_ids, signal.SIGKILL)
         await asyncio.sleep(_LOOK)
 
 
@@ -51,10 +51,10 @@ def processes(leader: int, mark: bytes) -> set[int]:
     """Return the live processes. Blocks: it reads all of /proc."""
     if sys.platform != "linux":
         return _group(leader)
-    found: set[int] = set()
-    own, us = os.getpid(), os.getuid()
+    process_ids: set[int] = set()
+    own_pid, us = os.getpid(), os.getuid()
     for entry in Path("/proc").iterdir():
-        if not entry.name.isdecimal() or int(entry.name) == own:
+        if not entry.name.isdecimal() or int(entry.name) == own_pid:
             continue
         with suppress(OSError):
             # "pid (name) state ppid pgrp session …"; the name can contain anything
@@ -62,8 +62,8 @@ def processes(leader: int, mark: bytes) -> set[int]:
             if state in (b"Z", b"X"):
                 continue
             if leader in (int(group), int(session)) or (entry.stat().st_uid == us and _has_mark(entry, mark)):
-                found.add(int(entry.name))
-    return found
+                process_ids.add(int(entry.name))
+    return process_ids
 
 
 def _has_mark(entry: Path, mark: bytes) -> bool:
@@ -79,8 +79,8 @@ def _group(leader: int) -> set[int]:
     return {-leader}
 
 
-def _send(found: set[int], number: signal.Signals) -> None:
-    for pid in found:
+def _send(process_ids: set[int], number: signal.Signals) -> None:
+    for pid in process_ids:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
             if number is not signal.SIGKILL:

@@ -152,14 +152,14 @@ def _sweep(place: Path) -> None:
         except OSError:
             continue  # its process lives
         _end(folder, lock)
-        log.warning("secrets that a process left behind in %s are removed", folder)
+        log.warning("secrets that an earlier process left in %s were removed", folder)
 
 
 def _ours(place: Path) -> list[Path]:
     try:
         return [path for path in place.iterdir() if path.name.startswith(PREFIX) and _is_own_folder(path)]
     except OSError as error:
-        log.warning("left over secrets cannot be looked for in %s: %s", place, error.strerror)
+        log.warning("cannot search %s for leftover secrets: %s", place, error.strerror)
         return []
 
 

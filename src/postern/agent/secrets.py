@@ -57,14 +57,14 @@ class Resolver:
         contents = await self._contents(order)
         texts = {name: Secret(text) for name, (_, content) in contents.items() if (text := _text(content)) is not None}
         env = {name: texts[name] for name, (kind, _) in contents.items() if kind is SecretKind.VARIABLE}
-        wanted = {name: content for name, (kind, content) in contents.items() if kind is SecretKind.FILE}
+        file_contents = {name: content for name, (kind, content) in contents.items() if kind is SecretKind.FILE}
         client = _PASSWORD_VARIABLES.get(order.subtype)
         if client is not None and "PASS" in env:
             env.setdefault(client, env["PASS"])
         env |= {name: Secret(value) for name, value in facts_of(order).items()}
-        if not wanted or not files:
+        if not file_contents or not files:
             return ResolvedSecrets(texts, env)
-        written = self._files.write(wanted)
+        written = self._files.write(file_contents)
         env |= {name: Secret(str(path)) for name, path in written.paths.items()}
         return ResolvedSecrets(texts, env, written.remove)
 
@@ -77,7 +77,7 @@ class Resolver:
     async def _contents(self, order: Order) -> dict[str, tuple[SecretKind, bytes]]:
         keys = [_parts(order, key) for key in order.secret]
         # Wait for all of them, so that the reported error is always the first one's.
-        found = await asyncio.gather(
+        values = await asyncio.gather(
             *(
                 self._content(f"connection {order.connection!r}: secret {name}", kind, value.reveal())
                 for (kind, name), value in zip(keys, order.secret.values(), strict=True)
@@ -85,7 +85,7 @@ class Resolver:
             return_exceptions=True,
         )
         contents = {}
-        for (kind, name), content in zip(keys, found, strict=True):
+        for (kind, name), content in zip(keys, values, strict=True):
             if isinstance(content, BaseException):
                 raise content
             contents[name] = kind, content
@@ -107,8 +107,8 @@ class Resolver:
             raise Unavailable(f"{where}: {problem.message}; save it again") from None
         if self._sources is None:
             raise Unavailable(
-                f"{where} refers to {reference}: connections of this organisation cannot refer to what the gateway's "
-                "own machine knows; store the value, or use an agent of your own"
+                f"{where} refers to {reference}: connections of this organisation cannot use secrets of the "
+                "gateway's machine; store the value, or use an agent of your own"
             )
         try:
             self._policy.check_reference(reference)

@@ -59,7 +59,9 @@ class Orders:
             elif kind == HOOK:
                 await self._hook(incoming, order)
             else:
-                raise ProtocolViolation(f"this agent does not know the order {kind!r}; is it older than the gateway?")
+                raise ProtocolViolation(
+                    f"this agent does not support the order {kind!r}; if it is older than the gateway, upgrade it"
+                )
         except PosternError as error:
             failed = "connection %r: a hook was not run: %s" if kind == HOOK else _NOT_REACHED
             log.info(failed, order.connection, one_line(error.message))

@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 
 class StdinWriter:
-    """The writer, which closes `fd` with itself. `taken` is called when the program has read something, or reads no
+    """The writer, which closes `fd` with itself. `on_taken` is called when the program has read something, or reads no
     more."""
 
-    def __init__(self, fd: int, taken: Callable[[], None]) -> None:
+    def __init__(self, fd: int, on_taken: Callable[[], None]) -> None:
         self.fd = fd
         self.waiting = 0  # bytes
-        self._taken = taken
+        self._taken = on_taken
         self._loop = asyncio.get_running_loop()
         self._queue: deque[bytes] = deque()
         self._ended = False

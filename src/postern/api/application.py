@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from fastapi import FastAPI
 
 from postern import __version__
 from postern.api import error_answers
-from postern.api.authentication_of_requests import SECURITY_SCHEMES
 from postern.api.client_address import Network
 from postern.api.info import StaticServerInfo
 from postern.api.middleware import Envelope
+from postern.api.openapi_document import DescribedApplication
 from postern.api.route import Route
 from postern.api.routes.identity import (
     api_key_routes,
@@ -56,6 +55,7 @@ from postern.api.routes.server import (
     server_routes,
     sink_routes,
     status_routes,
+    web_app_routes,
 )
 from postern.api.routes.sessions import (
     hold_routes,
@@ -65,8 +65,10 @@ from postern.api.routes.sessions import (
     session_file_routes,
     session_hook_routes,
     session_issue_routes,
+    session_proof_routes,
     session_routes,
     session_stream_routes,
+    terminal_routes,
 )
 from postern.api.routes.targets import (
     agent_routes,
@@ -79,15 +81,19 @@ from postern.api.routes.targets import (
 from postern.api.scim import routes as scim
 from postern.api.scim import scim_errors
 from postern.api.scim.scim_resources import PREFIX
+from postern.api.terminals.terminal_endpoint import Terminals
+from postern.api.terminals.terminal_limiter import TerminalLimiter
 from postern.services.bundle import Services
 from postern.services.completion_signals import CompletionSignals
 from postern.services.targets.target_tasks import WAIT
+from postern.transport.tunnel_dialling import TunnelAddress
+from postern.web.web_assets import WebAssets
 
 _PARTS = (
     *(local_auth_routes.router, web_login_routes.router, logins_routes.router, second_factor_routes.router),
     *(server_routes.router, group_routes.router, user_routes.router, agent_routes.router, connection_routes.router),
-    *(resource_routes.router, resource_routes.tags_router),
-    introspection_routes.router,
+    *(resource_routes.router, resource_routes.tags_router, resource_routes.types_router),
+    *(introspection_routes.router, introspection_routes.previews),
     *(ssh_key_routes.router, ssh_authority_routes.router),
     *(service_account_routes.router, api_key_routes.router, machine_routes.router, scim.router),
     *(
@@ -100,20 +106,24 @@ _PARTS = (
     *(server_config_routes.router, server_log_routes.router),
     *(
         credential_routes.router,
+        credential_routes.own_router,
         host_key_routes.router,
         access_rule_routes.router,
         review_rule_routes.router,
         runbook_rule_routes.router,
         guardrail_trial_routes.router,
-        guardrail_trial_routes.simulations,
+        guardrail_trial_routes.trials,
         guardrail_routes.router,
         masking_rule_routes.router,
+        masking_rule_routes.trials,
         session_routes.router,
         script_routes.router,
         review_routes.router,
     ),
     *(retention_routes.router, hold_routes.router),
+    terminal_routes.router,
     *(recording_routes.router, session_file_routes.router, session_stream_routes.router, session_hook_routes.router),
+    session_proof_routes.router,
     *(
         login_routes.router,
         device_routes.router,
@@ -126,6 +136,7 @@ _PARTS = (
     *(
         runbook_routes.router,
         runbook_run_routes.router,
+        runbook_run_routes.dry_runs,
         runbook_schedule_routes.router,
         runbook_repository_routes.router,
     ),
@@ -144,10 +155,13 @@ def create_app(
     target_task_wait: float = WAIT,
     stream_life: float = STREAM_LIFE,
     trusted_proxies: Sequence[Network] = (),
+    web_assets: WebAssets | None = None,
+    tunnel: TunnelAddress | None = None,
 ) -> FastAPI:
     """Settings of the API, in seconds: `exec_wait` is how long a request waits for its script to end,
     `target_task_wait` for the answer of a target, `stream_life` how long one answer follows the server's log.
-    `trusted_proxies` can say who their client is.
+    `trusted_proxies` can name the address of their client. Without `web_assets` there is no web application. `tunnel`
+    leads to the relay workers; without it there are no terminals in browsers.
     """
     app = make_application()
     serve(
@@ -158,6 +172,8 @@ def create_app(
         target_task_wait=target_task_wait,
         stream_life=stream_life,
         trusted_proxies=trusted_proxies,
+        web_assets=web_assets,
+        tunnel=tunnel,
     )
     return app
 
@@ -171,6 +187,8 @@ def serve(
     target_task_wait: float = WAIT,
     stream_life: float = STREAM_LIFE,
     trusted_proxies: Sequence[Network] = (),
+    web_assets: WebAssets | None = None,
+    tunnel: TunnelAddress | None = None,
 ) -> None:
     """Let the application answer for these services from now on."""
     app.state.services = services
@@ -179,12 +197,14 @@ def serve(
     app.state.target_task_wait = target_task_wait
     app.state.stream_life = stream_life
     app.state.trusted_proxies = tuple(trusted_proxies)
+    app.state.web_assets = web_assets
+    app.state.terminals = Terminals(tunnel, TerminalLimiter())
     app.state.done = CompletionSignals(services.signals)
 
 
 def make_application() -> FastAPI:
     """Return an application with all routes, and no services yet."""
-    app = _Described(
+    app = DescribedApplication(
         title="Postern API",
         version=__version__,
         description="An access gateway for databases and servers: access rules, approvals, masking, guardrails and "
@@ -201,18 +221,9 @@ def make_application() -> FastAPI:
             assert isinstance(route, Route), f"{route} is not made with the route class of the API"
             # Not with `include_router`, which searches for the route of a request again at every level of nesting.
             app.router.routes.append(route.below("/api"))
-    for route in web_login_routes.root.routes:
+    app.router.routes.append(terminal_routes.socket_route)
+    for route in web_app_routes.router.routes:  # the last one: it has every path that is left
         assert isinstance(route, Route)
         app.router.routes.append(route.below(""))
     app.add_middleware(Envelope)
     return app
-
-
-class _Described(FastAPI):
-    """Declare the ways to authenticate without dependencies: FastAPI would resolve these again for every parameter of a
-    route that needs the caller."""
-
-    def openapi(self) -> dict[str, Any]:
-        described = super().openapi()
-        described["components"]["securitySchemes"] = SECURITY_SCHEMES
-        return described

@@ -23,10 +23,11 @@ from postern.services.server.audit_context import AuditContext, collect_change
 _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _NAMED = {
     *("login", "second-factor", "setup", "logout", "refresh", "confirm", "setup-link"),
-    *("revoke", "kill", "reactivate", "rotate", "key", "drain", "purge", "test", "withdraw", "exec", "render", "run"),
+    *("step-up", "challenge"),
+    *("revoke", "kill", "reactivate", "rotate", "key", "drain", "purge", "test", "withdraw", "exec", "run"),
+    "proof",
 }  # last parts of a path that name the action
-_CALLED = {"key": "renew-key"}  # the action of a method, unless the path names it
-_SAMPLES = frozenset({"text", "texts", "rows"})  # the text that rules are tried on can contain what they are to mask
+_CALLED = {"key": "renew-key", "proof": "verify"}  # the action of a method, unless the path names it
 _IN_PATH = (
     *("nameOrID", "connection", "name", "session_id", "id"),
     *("credential_id", "factor_id", "login_id"),
@@ -76,9 +77,11 @@ async def _record(request: Request, route: str, status: int, audit_context: Audi
         return
     parts = [part for part in route.split("/") if part and part != "api" and not part.startswith("{")]
     body = await _body(request)
-    given = request.path_params
+    path_params = request.path_params
     email, organisation = body.get("email", getattr(request.state, "claimed", None)), body.get("organization")
-    resource = next((str(given[key]) for key in reversed(_IN_PATH) if key in given), str(body.get("name", "")))
+    resource = next(
+        (str(path_params[key]) for key in reversed(_IN_PATH) if key in path_params), str(body.get("name", ""))
+    )
     await services_of(request).audit.record(
         actor,
         claimed=email if isinstance(email, str) else "",
@@ -91,7 +94,7 @@ async def _record(request: Request, route: str, status: int, audit_context: Audi
         status=status,
         source=address_of(request),
         request_id=request.state.request_id,
-        body={key: value for key, value in body.items() if key not in _SAMPLES} if parts[-1] == "test" else body,
+        body={} if parts[-1] == "preferences" else body,  # the user's own notes, of no interest to auditors
         audit_context=audit_context,
     )
 

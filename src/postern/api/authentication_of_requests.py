@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_type_hints
 from fastapi import Depends, Request, params
 from fastapi.encoders import jsonable_encoder
 from fastapi.security import APIKeyCookie, APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
+from starlette.requests import HTTPConnection
 
 from postern.api import request_traces
 from postern.api.browser import cookies
@@ -42,21 +43,21 @@ SECURITY: list[dict[str, list[str]]] = [{scheme.scheme_name: []} for scheme in _
 SECURITY_SCHEMES = {scheme.scheme_name: jsonable_encoder(scheme.model, exclude_none=True) for scheme in _SCHEMES}
 
 
-def address_of(request: Request) -> str:
+def address_of(request: HTTPConnection) -> str:
     """Return the client's address; X-Forwarded-For counts only from a proxy that the settings name."""
     peer = request.client.host if request.client else "unknown"
     return client_address(peer, request.headers.getlist("X-Forwarded-For"), request.app.state.trusted_proxies)
 
 
 async def authenticate(request: Request) -> WholeCaller:
-    """Return the caller, even one who must enrol a second factor first: for the few routes that serve this.
+    """Return the caller, even a user who must enrol a second factor first: for the few routes that serve this.
 
     Authenticate the request. Raises Unauthenticated, Malformed, Denied, Unavailable. The result is stored in
     `request.state`: for other parameters of the request, the log and the audit.
     """
-    known: WholeCaller | None = getattr(request.state, "caller", None)
-    if known is not None:
-        return known
+    cached_caller: WholeCaller | None = getattr(request.state, "caller", None)
+    if cached_caller is not None:
+        return cached_caller
     credentials, api_key = await _bearer(request), await _api_key(request)
     info = await info_of(request) if request.cookies else None
     cookie = None if info is None else cookies.login_cookie(request, info)
@@ -77,6 +78,21 @@ async def authenticate(request: Request) -> WholeCaller:
     request.state.caller, request.state.principal, request.state.session_token = caller, caller.principal, cookie
     request.state.token = token
     request_traces.continue_trace(request.scope, caller.principal)
+    return caller
+
+
+async def caller_by_cookie(socket: HTTPConnection) -> WholeCaller:
+    """Return the caller of a WebSocket, which only the browser's session authenticates. The result is stored in
+    `socket.state`, as that of `authenticate`. Raises Unauthenticated, Malformed, Denied, Unavailable."""
+    if "Authorization" in socket.headers or "Api-Key" in socket.headers:
+        raise Malformed("a WebSocket is authenticated by the session's cookie alone; send no header with a token")
+    cookie = cookies.login_cookie(socket, await info_of(socket))
+    if cookie is None:
+        raise Unauthenticated("authentication is required: log in to the web application")
+    caller = await services_of(socket).authentication.caller(cookie, address=address_of(socket))
+    if caller.login is None:
+        raise Unauthenticated("the session's cookie must contain the token of a login")
+    socket.state.caller, socket.state.principal, socket.state.session_token = caller, caller.principal, cookie
     return caller
 
 

@@ -18,11 +18,11 @@ def client_address(peer: str, forwarded: Sequence[str], trusted: Sequence[Networ
     address = _parse_address(peer)
     if address is None or not _is_trusted(address, trusted):
         return peer
-    for text in reversed([one.strip() for value in forwarded for one in value.split(",")]):
-        said = _parse_address(text)
-        if said is None:
+    for text in reversed([part.strip() for value in forwarded for part in value.split(",")]):
+        forwarder = _parse_address(text)
+        if forwarder is None:
             break
-        address = said
+        address = forwarder
         if not _is_trusted(address, trusted):
             break
     return str(address)

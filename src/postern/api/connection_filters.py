@@ -42,7 +42,7 @@ async def filters(
         str | None,
         Query(
             max_length=_TEXT,
-            description="Only with this text in name, type, subtype or resource name; or `online`, `offline`",
+            description="Only with this text in name, description, type, subtype or resource; or `online`, `offline`",
         ),
     ] = None,
     tag_selector: Annotated[
@@ -89,14 +89,14 @@ def _condition(part: str) -> tuple[str, str | None, bool]:
     False)."""
     left, equals, value = part.partition("=")
     if equals:
-        key, wanted, holds = left.removesuffix("!").strip(), value.strip(), not left.endswith("!")
+        key, value_text, holds = left.removesuffix("!").strip(), value.strip(), not left.endswith("!")
     else:
-        key, wanted, holds = left.removeprefix("!").strip(), None, not left.startswith("!")
+        key, value_text, holds = left.removeprefix("!").strip(), None, not left.startswith("!")
     if not key or "!" in key:
         raise Invalid(
             f"tag_selector: {part!r} is invalid; write key=value, key!=value, key or !key", field="tag_selector"
         )
-    return key, wanted, holds
+    return key, value_text, holds
 
 
 def _identifier(text: str) -> UUID:

@@ -18,7 +18,7 @@ from postern.api.authentication_of_requests import Caller, Use
 from postern.api.depends import services_of
 from postern.api.paging import ListAnswer, Paging, make_list_answer
 from postern.api.responses import errors
-from postern.api.rule_filter_query import name_filter_of
+from postern.api.rule_filter_query import search_filter_of
 from postern.api.schemas.common import Answer, AttributeAnswer, ResourceBody
 from postern.domain.identity.principal import Principal
 from postern.domain.named_resource import NamedResource
@@ -77,7 +77,7 @@ class AnswerOf(Protocol[R_contra]):
 
 
 class Show(Protocol[R_contra]):
-    def __call__(self, resource: R_contra, asked: Request, caller: Principal, /) -> Awaitable[Answer]:
+    def __call__(self, resource: R_contra, request: Request, caller: Principal, /) -> Awaitable[Answer]:
         """Return the answer to this request about one resource, with the fields that a list leaves out."""
 
 
@@ -125,14 +125,14 @@ class ResourceRoutes(Generic[R]):
     answer_of: AnswerOf[R] | None = None
     show: Show[R] | None = None
     written: Mapping[str, type[AttributeAnswer]] = field(default_factory=dict)
-    filters: Callable[..., Awaitable[RuleFilter]] = name_filter_of
+    filters: Callable[..., Awaitable[RuleFilter]] = search_filter_of
     own: Mapping[str, Endpoint] = field(default_factory=dict)
     without: Collection[str] = ()
     key: str = "{nameOrID}"
 
     def add_to(self, router: APIRouter) -> None:
         whole = self.change or self.request
-        made: Mapping[str, tuple[Endpoint, Any]] = {
+        operations: Mapping[str, tuple[Endpoint, Any]] = {
             "list": (self._list(), ListAnswer[self.answer]),  # type: ignore[name-defined]
             "create": (self._create(), self._form("create")),
             "show": (self._show(), self.answer),
@@ -140,18 +140,18 @@ class ResourceRoutes(Generic[R]):
             "update": (self._change("update", patch_of(whole)), self._form("update")),
             "delete": (self._delete(), None),
         }
-        one, many = self.names
+        singular, many = self.names
         texts = {"list": "By name.", **self.texts}
         for name, operation in OPERATIONS.items():
             if name in self.without:
                 continue
-            endpoint, form = made[name]
+            endpoint, form = operations[name]
             options = {} if name in self.own else {"response_model": form}
             router.add_api_route(
                 f"{self.path}/{self.key}" if operation.of_one else self.path,
                 self.own.get(name, endpoint),
                 methods=[operation.method],
-                name=operation.name.format(one=one, many=many),
+                name=operation.name.format(one=singular, many=many),
                 description=f"{operation.text} {texts.get(operation.told_by, '')}".strip(),
                 status_code=operation.status,
                 responses=errors(*operation.failures),
@@ -164,45 +164,47 @@ class ResourceRoutes(Generic[R]):
     def _row(self, resource: R, services: Services, form: type[AttributeAnswer]) -> Answer:
         return self.answer_of(resource, services, form) if self.answer_of else form.of(resource)
 
-    async def _one(self, operation: str, resource: R, asked: Request, caller: Principal, response: Response) -> Answer:
+    async def _one(
+        self, operation: str, resource: R, request: Request, caller: Principal, response: Response
+    ) -> Answer:
         response.headers["ETag"] = etag_of(resource.version)
         if self.show is not None:
-            return await self.show(resource, asked, caller)
-        return self._row(resource, services_of(asked), self._form(operation))
+            return await self.show(resource, request, caller)
+        return self._row(resource, services_of(request), self._form(operation))
 
     def _list(self) -> Endpoint:
         async def list_them(caller: Caller, services: Use, page: Paging, where: RuleFilter) -> Any:
-            found = await self.service(services).find(caller, page, where)
+            listed = await self.service(services).find(caller, page, where)
             return make_list_answer(
-                [self._row(resource, services, self.answer) for resource in found.items], found, page
+                [self._row(resource, services, self.answer) for resource in listed.items], listed, page
             )
 
         return _annotate(list_them, where=Annotated[RuleFilter, Depends(self.filters)])
 
     def _create(self) -> Endpoint:
-        async def create(body: ResourceBody, caller: Caller, asked: Request, response: Response) -> Any:
-            made = await self.service(services_of(asked)).create(caller, body.fields())
-            return await self._one("create", made, asked, caller, response)
+        async def create(body: ResourceBody, caller: Caller, request: Request, response: Response) -> Any:
+            resource = await self.service(services_of(request)).create(caller, body.fields())
+            return await self._one("create", resource, request, caller, response)
 
         return _annotate(create, body=self.request)
 
     def _show(self) -> Endpoint:
-        async def get(key: Key, caller: Caller, asked: Request, response: Response) -> Any:
-            found = await self.service(services_of(asked)).get(caller, key)
-            return await self._one("show", found, asked, caller, response)
+        async def get(key: Key, caller: Caller, request: Request, response: Response) -> Any:
+            resource = await self.service(services_of(request)).get(caller, key)
+            return await self._one("show", resource, request, caller, response)
 
         return get
 
-    def _change(self, operation: str, given: type[ResourceBody]) -> Endpoint:
+    def _change(self, operation: str, body_type: type[ResourceBody]) -> Endpoint:
         async def change(
-            key: Key, body: ResourceBody, caller: Caller, asked: Request, response: Response, version: Version
+            key: Key, body: ResourceBody, caller: Caller, request: Request, response: Response, version: Version
         ) -> Any:
-            service = self.service(services_of(asked))
+            service = self.service(services_of(request))
             write = service.replace if operation == "replace" else service.update
             changed = await write(caller, key, body.fields(), version)
-            return await self._one(operation, changed, asked, caller, response)
+            return await self._one(operation, changed, request, caller, response)
 
-        return _annotate(change, body=given)
+        return _annotate(change, body=body_type)
 
     def _delete(self) -> Endpoint:
         async def delete(key: Key, caller: Caller, services: Use, version: Version) -> None:

@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from postern import errors
-from postern.errors import ERROR_HEADER, UNREACHABLE, PosternError, Unreachable
+from postern.errors import ERROR_HEADER, STEP_UP_REQUIRED, UNREACHABLE, PosternError, StepUpRequired, Unreachable
 
 _SHOWN_PROBLEMS = 3
 
@@ -55,6 +55,8 @@ async def _on_postern_error(_request: Request, error: Exception) -> JSONResponse
     response = answer(status_of(error), error.message)
     if isinstance(error, Unreachable):
         response.headers[ERROR_HEADER] = UNREACHABLE
+    if isinstance(error, StepUpRequired):
+        response.headers[ERROR_HEADER] = STEP_UP_REQUIRED
     if error.retry_after is not None:
         response.headers["Retry-After"] = str(error.retry_after)
     return response
@@ -62,7 +64,7 @@ async def _on_postern_error(_request: Request, error: Exception) -> JSONResponse
 
 async def _on_validation_error(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    problems = [_problem(one) for one in error.errors()[:_SHOWN_PROBLEMS]]
+    problems = [_problem(detail) for detail in error.errors()[:_SHOWN_PROBLEMS]]
     return answer(status_of(error), "; ".join(problems))
 
 

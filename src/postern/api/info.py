@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends
+from starlette.requests import HTTPConnection
 
 from postern.api.depends import services_of
 
@@ -47,7 +48,7 @@ class ServerAddresses:
     ssh_host_key: str = ""
 
 
-async def info_of(request: Request) -> ServerAddresses:
+async def info_of(request: HTTPConnection) -> ServerAddresses:
     """Return the current facts. Raises Unavailable."""
     info: StaticServerInfo = request.app.state.info
     config = await services_of(request).server_configs.current()

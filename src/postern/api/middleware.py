@@ -22,8 +22,8 @@ _SECURITY_HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"strict-transport-security", b"max-age=31536000"),
     (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
-_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 
 
 class BodyTooLarge(Exception):
@@ -37,6 +37,9 @@ class Envelope:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._serve_socket(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -64,6 +67,29 @@ class Envelope:
             exchange.count()
             exchange.trace()
             exchange.log()
+
+    async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a WebSocket; at other addresses than those of WebSockets the handshake is denied with 403."""
+        state = scope.setdefault("state", {})
+        state["request_id"] = uuid4().hex
+        started = time.perf_counter()
+        try:
+            if _unreadable(scope) is None:
+                await self._app(scope, receive, send)
+            else:
+                await send({"type": "websocket.close"})
+        except ClientDisconnect:
+            pass
+        finally:
+            principal = state.get("principal")
+            log.info(
+                "WEBSOCKET %s %s %.1fs user=%s request=%s",
+                scope["path"].encode("unicode_escape").decode(),
+                state.get("close_code", "-"),
+                time.perf_counter() - started,
+                principal.email if principal else "-",
+                state["request_id"],
+            )
 
 
 class _Exchange:
@@ -100,12 +126,12 @@ class _Exchange:
             raise BodyTooLarge  # the framework took the first one for an unreadable body
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            given = list(message.get("headers", []))
-            # One of our pages has a stricter policy of its own; with two policies, each forbids what it forbids alone.
-            has_policy = any(name.lower() == _POLICY[0] for name, _ in given)
-            policy = () if has_policy else (_POLICY,)
-            own = [*_SECURITY_HEADERS, *policy, (b"x-request-id", self.id.encode())]
-            message = {**message, "headers": [*given, *own]}
+            headers = list(message.get("headers", []))
+            # Pages have policies of their own, and their files may be cached; of two policies, each forbids what it
+            # forbids alone.
+            names = {name.lower() for name, _ in headers}
+            added = [header for header in _SECURITY_HEADERS if header[0] not in names]
+            message = {**message, "headers": [*headers, *added, (b"x-request-id", self.id.encode())]}
         await self._send(message)
 
     async def answer(self, status: int, message: str, *, close: bool = False) -> None:

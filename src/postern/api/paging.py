@@ -13,7 +13,8 @@ from zlib import crc32
 from fastapi import Depends, Query
 from pydantic import Field
 
-from postern.api.schemas.common import Answer
+from postern.api.schemas.common import Answer, AttributeAnswer
+from postern.domain.facets import MAX_COUNTED, MAX_VALUES, Facets
 from postern.domain.lists import (
     COUNT_CAP,
     DEFAULT_LIMIT,
@@ -83,6 +84,32 @@ class ListAnswer(Answer, Generic[Shown]):
     data: list[Shown]
     total: int = Field(description="Number of items on all pages")
     has_next_page: bool
+
+
+class FacetValueAnswer(AttributeAnswer):
+    value: str
+    count: int
+
+
+class FacetAnswer(AttributeAnswer):
+    """The values of one field, the most frequent first."""
+
+    values: list[FacetValueAnswer] = Field(description=f"At most {MAX_VALUES}")
+    is_cut: bool = Field(description="True: there are more values")
+
+
+class FacetsAnswer(Answer):
+    """The values of fields, over all pages of a list."""
+
+    facets: dict[str, FacetAnswer]
+    is_capped: bool = Field(
+        description=f"True: only the newest {MAX_COUNTED:,} items were looked at; choose a shorter period"
+    )
+
+    @classmethod
+    def of(cls, facets: Facets) -> FacetsAnswer:
+        fields = {name: FacetAnswer.of(facet) for name, facet in facets.fields.items()}
+        return cls(facets=fields, is_capped=facets.is_capped)
 
 
 class LongListAnswer(Answer, Generic[Shown]):

@@ -12,11 +12,11 @@ from pydantic_core import PydanticCustomError
 _DATE = re.compile(r"\s*[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-def _written_out(given: Any) -> Any:
+def _written_out(value: Any) -> Any:
     """Reject a bare number, which could be seconds or milliseconds."""
-    if isinstance(given, str) and not _DATE.match(given):
+    if isinstance(value, str) and not _DATE.match(value):
         raise PydanticCustomError("moment", "must be a timestamp such as 2026-01-31T12:00:00Z")
-    return given
+    return value
 
 
 def _in_utc(moment: datetime) -> datetime:

@@ -30,8 +30,8 @@ def continue_trace(scope: Scope, principal: Principal) -> None:
     tracer = _tracer(scope)
     if tracer is NO_TRACER:
         return
-    given = Headers(scope=scope).getlist(TRACEPARENT)
-    parent = parent_of(given[0]) if len(given) == 1 else ""
+    headers = Headers(scope=scope).getlist(TRACEPARENT)
+    parent = parent_of(headers[0]) if len(headers) == 1 else ""
     span = _start(tracer, scope, parent)
     span.set({"postern.user.id": str(principal.id), "postern.org.id": str(principal.org_id)})
     scope["state"][_SPAN] = span

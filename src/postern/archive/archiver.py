@@ -89,7 +89,7 @@ def make_row(
     if not _is_next(sealed.number, rows):
         damages.append(f"segment {sealed.number - 1} was missing when this one was stored")
     if any(row.number > sealed.number for row in rows):
-        damages.append("later segments were stored before this one: their chain leaves it out")
+        damages.append("later segments were stored before this one: their hash chain does not include it")
     return Segment(
         session_id=sealed.session,
         org_id=org_id,
@@ -170,14 +170,14 @@ class Archiver:
         self._aside: dict[Path, float] = {}  # time of the next retry
         self._trouble_since: float | None = None
 
-    async def forever(self, told: Callable[[Round], None] = lambda _round: None) -> None:
-        """Run rounds until cancelled. `told` is called after each."""
+    async def forever(self, on_round: Callable[[Round], None] = lambda _round: None) -> None:
+        """Run rounds until cancelled. `on_round` is called after each."""
         failures = 0
         while True:
             done = await self.round()
             failures = failures + 1 if done.trouble else 0
             self._log_trouble(done)
-            told(done)
+            on_round(done)
             if not (done.stored and not done.trouble):
                 await asyncio.sleep(min(LONGEST_PAUSE, self._pause * 2.0 ** min(failures, 20)))
 
@@ -221,7 +221,7 @@ class Archiver:
                     rows = list(await self._segments.of(sealed.session))
                 step = await self._process_segment(sealed, rows)
             except Gone:
-                log.info("deleted a local segment of session %s: its recording was purged", sealed.session)
+                log.info("a local segment was deleted because its recording was purged: session=%s", sealed.session)
                 await asyncio.to_thread(sealed.path.unlink, missing_ok=True)
             except FileNotFoundError:
                 continue  # an archiver of an earlier start, which is just ending, took it
@@ -231,7 +231,7 @@ class Archiver:
                 self._set_aside(sealed, error.message)
                 done.set_aside += 1
             except Exception as error:
-                log.exception("segment %s cannot be stored", sealed.path.name)
+                log.exception("a segment cannot be stored: segment=%s", sealed.path.name)
                 self._set_aside(sealed, str(error))
                 done.set_aside += 1
             else:
@@ -268,7 +268,9 @@ class Archiver:
                 raise _conflict(sealed)
             return
         if row.damage:
-            log.warning("stored segment %d of session %s despite damage: %s", row.number, row.session_id, row.damage)
+            log.warning(
+                "a damaged segment was stored: session=%s segment=%d damage=%s", row.session_id, row.number, row.damage
+            )
         rows.append(row)
 
     async def _index_segment(self, sealed: Sealed, segment_survey: SegmentSurvey) -> None:
@@ -280,10 +282,12 @@ class Archiver:
             raise
         except TimeoutError:
             log.warning(
-                "segment %s was not indexed within %g s; indexing is retried later", sealed.path.name, INDEX_DEADLINE
+                "a segment was not indexed within %g s; indexing is retried later: segment=%s",
+                INDEX_DEADLINE,
+                sealed.path.name,
             )
         except Exception:
-            log.exception("segment %s could not be indexed; indexing is retried later", sealed.path.name)
+            log.exception("a segment could not be indexed; indexing is retried later: segment=%s", sealed.path.name)
 
     async def _put(self, row: Segment, sealed: Sealed, segment_survey: SegmentSurvey) -> Segment:
         """Upload the segment and return its row. After a kill, the blob can already be there."""
@@ -316,9 +320,9 @@ class Archiver:
     def _set_aside(self, sealed: Sealed, reason: str) -> None:
         self._aside[sealed.path] = self._clock() + SET_ASIDE
         log.error(
-            "segment %s cannot be stored; it stays on disk and is retried in %.0f minutes: %s",
-            sealed.path,
+            "a segment cannot be stored; it stays on disk and is retried in %.0f minutes: segment=%s error=%s",
             SET_ASIDE / 60,
+            sealed.path,
             reason,
         )
 
@@ -326,7 +330,9 @@ class Archiver:
         """Log when storing starts to fail and when it recovers."""
         if done.trouble and self._trouble_since is None:
             self._trouble_since = time.monotonic()
-            log.error("recordings cannot be stored; they stay on this machine's disk until they can: %s", done.trouble)
+            log.error(
+                "recordings cannot be stored; they stay on this machine's disk until then: error=%s", done.trouble
+            )
         elif not done.trouble and self._trouble_since is not None:
             lasted = time.monotonic() - self._trouble_since
             self._trouble_since = None
@@ -336,5 +342,5 @@ class Archiver:
 def _conflict(sealed: Sealed, why: str = "") -> Conflict:
     return Conflict(
         f"segment {sealed.number} of session {sealed.session} is already stored with different content"
-        f"{why and f' ({why})'}; nothing was overwritten, and the local file stays"
+        f"{why and f' ({why})'}; nothing was overwritten, and the local file stays on disk"
     )

@@ -73,7 +73,7 @@ class FolderBlobs:
     def _delete(self, target: Path) -> None:
         """Delete a file durably, and the session's folder once it is empty."""
         if not target.resolve().is_relative_to(self._folder.resolve()):
-            raise Unavailable(f"the blob store ({self.name}) does not delete files outside of itself")
+            raise Unavailable(f"the blob store ({self.name}) does not delete files outside of its folder")
         _sweep(target)
         try:
             target.unlink()

@@ -41,7 +41,7 @@ class _List:
 
 def names(noun: Noun, field: str = "") -> Completion:
     """Return the completion of a resource's names, or of a different field."""
-    return _completion(_List("/" + "/".join(noun.path), (field or noun.key,), noun.searchable))
+    return _completion(_List("/" + "/".join(noun.path), (field or noun.key,), noun.searchable and not field))
 
 
 def _completion(listed: _List) -> Completion:
@@ -70,10 +70,10 @@ tags = _completion(_List("/connection-tags", ("key", "value")))
 def profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete the profiles of this machine."""
     try:
-        known = profile.config(profile.environ()).profiles
+        known_profiles = profile.config(profile.environ()).profiles
     except PosternError:
         return []
-    return sorted(name for name in known if name.startswith(incomplete))
+    return sorted(name for name in known_profiles if name.startswith(incomplete))
 
 
 def types(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -89,13 +89,13 @@ def _names(listed: _List, incomplete: str) -> list[str]:
         return []
     who = hashlib.sha256(f"{used.api_url}\n{used.token.reveal()}\n{listed}".encode()).hexdigest()[:32]
     file = _folder() / f"{who}.json"
-    kept = _read(file)
-    if kept is None:
-        kept = _fetch_names(used, listed, None)
-        _write(file, kept)
-    if kept["more"] and incomplete and listed.searchable:
-        kept = _fetch_names(used, listed, incomplete)
-    return list(kept["names"])
+    cached = _read(file)
+    if cached is None:
+        cached = _fetch_names(used, listed, None)
+        _write(file, cached)
+    if cached["more"] and incomplete and listed.searchable:
+        cached = _fetch_names(used, listed, incomplete)
+    return list(cached["names"])
 
 
 def _fetch_names(used: profile.Profile, listed: _List, search: str | None) -> dict[str, Any]:
@@ -116,13 +116,13 @@ def _read(file: Path) -> dict[str, Any] | None:
         if not 0 <= time.time() - file.stat().st_mtime < KEPT:
             return None
         with file.open("rb") as stream:
-            found = json.loads(stream.read(_MAX_BYTES))
-        return {"names": list(map(str, found["names"])), "more": bool(found["more"])}
+            content = json.loads(stream.read(_MAX_BYTES))
+        return {"names": list(map(str, content["names"])), "more": bool(content["more"])}
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _write(file: Path, kept: dict[str, Any]) -> None:
+def _write(file: Path, content: dict[str, Any]) -> None:
     """Cache only names, and only for this user; delete old files."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for old in file.parent.glob("*"):
@@ -130,5 +130,5 @@ def _write(file: Path, kept: dict[str, Any]) -> None:
             old.unlink(missing_ok=True)
     draft = file.with_suffix(f".{os.getpid()}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
-        json.dump(kept, stream)
+        json.dump(content, stream)
     draft.replace(file)

@@ -29,6 +29,7 @@ _EMPTY: dict[str, Any] = {
     **{name: [] for name in _LISTS},
     "access_max_duration": None,
     "connection_tags": {},
+    "description": "",
     "redact_enabled": False,
     "resource_name": "",
     "secret": {},
@@ -85,17 +86,17 @@ def without(current: dict[str, Any], dropped: Sequence[str], what: str) -> dict[
 def several(file: IO[str]) -> list[Row]:
     """Read one connection, a list of them, or the output of `connections list --json`. Raises UsageError."""
     read = parse_json("--file", file.read())
-    found = read if isinstance(read, list) else [read]
-    if len(found) > MOST:
-        raise click.UsageError(f"--file: contains {len(found)} connections; the maximum is {MOST}")
-    for at, one in enumerate(found, 1):
-        if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+    documents = read if isinstance(read, list) else [read]
+    if len(documents) > MOST:
+        raise click.UsageError(f"--file: contains {len(documents)} connections; the maximum is {MOST}")
+    for at, document in enumerate(documents, 1):
+        if not isinstance(document, dict) or not isinstance(document.get("name"), str):
             raise click.UsageError(f"--file: connection {at} is not a JSON object with a `name`")
-    names = [one["name"] for one in found]
+    names = [document["name"] for document in documents]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise click.UsageError(f"--file: these names occur twice: {', '.join(map(one_line, twice))}")
-    return found
+    return documents
 
 
 def agent_id(api: Client, name_or_id: str | None) -> str:
@@ -106,11 +107,11 @@ def agent_id(api: Client, name_or_id: str | None) -> str:
         return str(agents.get(name_or_id)["id"])
 
 
-def with_agent(api: Client, given: Row) -> Row:
+def with_agent(api: Client, document: Row) -> Row:
     """Return the body with the identifier of its agent, which `agent` or `agent_id` can name. Raises NotFound."""
-    agent = given.get("agent") or given.get("agent_id")
-    rest = {key: value for key, value in given.items() if key != "agent"}
-    if agent is None or (agent == given.get("agent_id") and is_identifier(str(agent))):
+    agent = document.get("agent") or document.get("agent_id")
+    rest = {key: value for key, value in document.items() if key != "agent"}
+    if agent is None or (agent == document.get("agent_id") and is_identifier(str(agent))):
         return rest
     return {**rest, "agent_id": agent_id(api, str(agent))}
 
@@ -149,15 +150,15 @@ def apply_connection(api: Client, declared: Row) -> Row:
         raise type(error)(f"{name}: {error.message}", field=error.field) from None
 
 
-def _differences(current: Row, given: Row) -> Row:
+def _differences(current: Row, document: Row) -> Row:
     """Return the fields to send. The gateway derives `redact_enabled` from types that come without it, so the two are
     always sent together."""
-    if given.get("redact_types") and given.get("redact_enabled") is None:
-        given = {**given, "redact_enabled": True}
-    given = _without_types(given)
-    changes = {key: value for key, value in given.items() if key == "secret" or current.get(key) != value}
-    if "redact_types" in changes and "redact_enabled" in given:
-        changes["redact_enabled"] = given["redact_enabled"]
+    if document.get("redact_types") and document.get("redact_enabled") is None:
+        document = {**document, "redact_enabled": True}
+    document = _without_types(document)
+    changes = {key: value for key, value in document.items() if key == "secret" or current.get(key) != value}
+    if "redact_types" in changes and "redact_enabled" in document:
+        changes["redact_enabled"] = document["redact_enabled"]
     return changes
 
 

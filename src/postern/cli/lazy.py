@@ -153,12 +153,12 @@ class LazyGroup(AliasGroup):
         """Resolve the name like click, with suggestions for a mistyped one; click knows only commands that are
         imported."""
         name = self.aliases.get(args[0], args[0])
-        known = self.list_commands(ctx)
+        names = self.list_commands(ctx)
         if name not in self.lazy and not name.startswith("-") and not ctx.resilient_parsing:
             below = self._below(name, ctx)
             if below is not None:
                 raise click.UsageError(f"No such command {name!r}. Did you mean {below!r}?", ctx)
-            raise click.exceptions.NoSuchCommand(name, possibilities=known, ctx=ctx)
+            raise click.exceptions.NoSuchCommand(name, possibilities=names, ctx=ctx)
         return super().resolve_command(ctx, args)
 
     def _below(self, name: str, ctx: click.Context) -> str | None:
@@ -181,9 +181,9 @@ class LazyGroup(AliasGroup):
             *click.Command.shell_complete(self, ctx, incomplete),
         ]
 
-    def make_context(self, *given: Any, **more: Any) -> click.Context:
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
         try:
-            return super().make_context(*given, **more)
+            return super().make_context(*arguments, **more)
         except PosternError as error:
             raise CommandFailure(error) from None
         except click.UsageError as error:

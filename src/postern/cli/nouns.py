@@ -32,26 +32,35 @@ class Noun:
         return self.command if self.lists_alone else f"{self.command} list"
 
 
-ACCESS_RULE = Noun("access rule", "access rules", "admin access-rules", ("access-rules",))
+ACCESS_RULE = Noun("access rule", "access rules", "admin access-rules", ("access-rules",), searchable=True)
 AGENT = Noun("agent", "agents", "admin agents", ("agents",), metavar="AGENT", searchable=True)
-API_KEY = Noun("API key", "API keys", "admin api-keys", ("api-keys",), metavar="KEY")
+API_KEY = Noun("API key", "API keys", "admin api-keys", ("api-keys",), metavar="KEY", searchable=True)
 CONNECTION = Noun("connection", "connections", "connections", ("connections",), lists_alone=True, searchable=True)
-GROUP = Noun("group", "groups", "admin groups", ("users", "groups"))
-GUARDRAIL = Noun("guardrail", "guardrails", "guardrails", ("guardrails",), metavar="RULE", lists_alone=True)
+GROUP = Noun("group", "groups", "admin groups", ("users", "groups"), searchable=True)
+GUARDRAIL = Noun(
+    "guardrail", "guardrails", "guardrails", ("guardrails",), metavar="RULE", lists_alone=True, searchable=True
+)
 ISSUE_TEMPLATE = Noun(
     "issue template",
     "issue templates",
     "admin issue-templates",
     ("integrations", "tracker", "issuetemplates"),
     metavar="TEMPLATE",
+    searchable=True,
 )
-MACHINE = Noun("machine identity", "machine identities", "admin machines", ("machineidentities",))
+MACHINE = Noun("machine identity", "machine identities", "admin machines", ("machineidentities",), searchable=True)
 MASKING_RULE = Noun(
-    "masking rule", "masking rules", "masking", ("datamasking-rules",), metavar="RULE", lists_alone=True
+    "masking rule",
+    "masking rules",
+    "masking",
+    ("datamasking-rules",),
+    metavar="RULE",
+    lists_alone=True,
+    searchable=True,
 )
 ORGANISATION = Noun("organisation", "organisations", "admin orgs", ("orgs",))
 RESOURCE = Noun("resource", "resources", "admin resources", ("resources",))
-REVIEW_RULE = Noun("review rule", "review rules", "admin review-rules", ("access-requests", "rules"))
+REVIEW_RULE = Noun("review rule", "review rules", "admin review-rules", ("access-requests", "rules"), searchable=True)
 RUNBOOK_REPOSITORY = Noun(
     "repository",
     "repositories",
@@ -60,8 +69,8 @@ RUNBOOK_REPOSITORY = Noun(
     key="repository",
     metavar="REPOSITORY",
 )
-RUNBOOK_RULE = Noun("runbook rule", "runbook rules", "admin runbook-rules", ("runbooks", "rules"))
-RUNBOOK_SCHEDULE = Noun("schedule", "schedules", "runbooks schedules", ("runbooks", "schedules"))
+RUNBOOK_RULE = Noun("runbook rule", "runbook rules", "admin runbook-rules", ("runbooks", "rules"), searchable=True)
+RUNBOOK_SCHEDULE = Noun("schedule", "schedules", "runbooks schedules", ("runbooks", "schedules"), searchable=True)
 SERVICE_ACCOUNT = Noun(
     "service account",
     "service accounts",
@@ -69,9 +78,10 @@ SERVICE_ACCOUNT = Noun(
     ("serviceaccounts",),
     key="subject",
     metavar="SUBJECT",
+    searchable=True,
 )
-SINK = Noun("sink", "sinks", "admin sinks", ("sinks",), metavar="SINK")
-SSH_AUTHORITY = Noun("SSH authority", "SSH authorities", "admin ssh-authorities", ("sshauthorities",))
+SINK = Noun("sink", "sinks", "admin sinks", ("sinks",), metavar="SINK", searchable=True)
+SSH_AUTHORITY = Noun("SSH authority", "SSH authorities", "admin ssh-authorities", ("sshauthorities",), searchable=True)
 SSH_KEY = Noun("SSH key", "SSH keys", "ssh-keys", ("sshkeys",), metavar="NAME|FINGERPRINT|ID")
 USER = Noun("user", "users", "admin users", ("users",), key="email", metavar="USER")
 

@@ -41,8 +41,10 @@ def settings_options(*left_out: str) -> Decorator:
 
 def _help(field: Any) -> str:
     meaning: str = field.metadata["meaning"]
-    shown = "" if field.default in (MISSING, "") or isinstance(field.default, bool) else f"  [default: {field.default}]"
-    return f"{meaning[0].upper()}{meaning[1:]}.{shown}"
+    default = (
+        "" if field.default in (MISSING, "") or isinstance(field.default, bool) else f"  [default: {field.default}]"
+    )
+    return f"{meaning[0].upper()}{meaning[1:]}.{default}"
 
 
 def load(process: str, *, keep: bool = True, **flags: Any) -> Settings:

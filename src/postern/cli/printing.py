@@ -47,9 +47,9 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) -> N
 
 def fields(pairs: Sequence[tuple[str, Any]]) -> None:
     """Print a line for each pair whose value is not empty."""
-    shown = [(name, _cell(value)) for name, value in pairs if value not in (None, "", [], {})]
-    width = max((len(name) for name, _ in shown), default=0)
-    for name, value in shown:
+    cells = [(name, _cell(value)) for name, value in pairs if value not in (None, "", [], {})]
+    width = max((len(name) for name, _ in cells), default=0)
+    for name, value in cells:
         click.echo(f"{name.ljust(width)}  {value}")
 
 

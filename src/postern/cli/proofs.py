@@ -20,13 +20,13 @@ _EVERY = 4 * 1024 * 1024  # bytes between two updates of the progress
 
 def read_keys(files: tuple[str, ...]) -> list[bytes]:
     """Raises Invalid."""
-    found: list[bytes] = []
+    keys: list[bytes] = []
     for file in files:
         try:
-            found += read_pem(_content(file))
+            keys += read_pem(_content(file))
         except Malformed as error:
             raise Invalid(f"{file}: {error.message}") from None
-    return found
+    return keys
 
 
 def read_anchors(files: tuple[str, ...]) -> list[bytes]:
@@ -43,13 +43,13 @@ def _content(file: str) -> bytes:
 
 def counter(word: str, every: int = _EVERY, unit: int = 1024 * 1024) -> Callable[[int], None]:
     """Return a function that shows progress at a terminal."""
-    done, told = 0, 0
+    done, reported = 0, 0
 
     def count(more: int) -> None:
-        nonlocal done, told
+        nonlocal done, reported
         done += more
-        if sys.stderr.isatty() and done - told >= every:
-            told = done
+        if sys.stderr.isatty() and done - reported >= every:
+            reported = done
             click.echo(f"\r{done // unit} {word}", err=True, nl=False)
 
     return count
@@ -76,8 +76,8 @@ def show(report: VerificationReport) -> None:
         click.echo(f"FOUND {finding.what}: {one_line(finding.message)}")
     if report.count > len(report.findings):
         click.echo(f"and {report.count - len(report.findings)} more findings")
-    found = "1 finding" if report.count == 1 else f"{report.count} findings"
-    click.echo("Nothing was changed." if report.is_good else f"{found}: the record was changed.")
+    findings = "1 finding" if report.count == 1 else f"{report.count} findings"
+    click.echo("Nothing was changed." if report.is_good else f"{findings}: the record was changed.")
 
 
 def _not_proven(report: VerificationReport) -> list[str]:

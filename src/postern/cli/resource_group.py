@@ -131,7 +131,7 @@ class ResourceCommands:
 
         narrow     returns the query of the list for the filters
         prepare    returns the body of a request for the options; the key is None for a new item
-        saved      is called after a write, and returns the row to print
+        on_saved   is called after a write, and returns the row to print
         readable   returns the row to print for a row of the API
         show       prints a row for people
         advise     prints notices about a row to standard error, with --json too
@@ -154,7 +154,7 @@ class ResourceCommands:
     defaults: Row = field(default_factory=dict)
     narrow: Callable[[Client, Row], Row] | None = None
     prepare: Callable[[Client, Row, str | None], Row] | None = None
-    saved: Callable[[Client, Row], Row] | None = None
+    on_saved: Callable[[Client, Row], Row] | None = None
     readable: Callable[[Row], Row] | None = None
     show: Callable[[Row], None] | None = None
     advise: Callable[[Row], None] | None = None
@@ -186,9 +186,9 @@ class ResourceGroup(AliasGroup):
             callback=self._list_alone if noun.lists_alone else None,
         )
         self.resource = resource
-        made = {LIST: _list, SHOW: _show, CREATE: _create, UPDATE: _update, DELETE: _delete}
+        builders = {LIST: _list, SHOW: _show, CREATE: _create, UPDATE: _update, DELETE: _delete}
         for verb in resource.verbs:
-            self.add_command(made[verb](resource))
+            self.add_command(builders[verb](resource))
 
     def _list_alone(self, as_json: bool) -> None:
         context = click.get_current_context()
@@ -211,8 +211,8 @@ def looking_up(api: Client, noun: Noun, key: str) -> Iterator[Collection]:
         near = _nearest(items, noun, key) if repr(key) in error.message and "`" not in error.message else None
         if near is None:
             raise
-        said = error.message.replace(repr(key), f"{key!r} (did you mean {one_line(near)!r}?)", 1)
-        raise NotFound(said, field=error.field) from None
+        text = error.message.replace(repr(key), f"{key!r} (did you mean {one_line(near)!r}?)", 1)
+        raise NotFound(text, field=error.field) from None
 
 
 def _nearest(items: Collection, noun: Noun, key: str) -> str | None:
@@ -259,7 +259,7 @@ def _list(resource: ResourceCommands) -> click.Command:
     noun = resource.noun
 
     def run(as_json: bool, limit: int | None = None, offset: int = 0, every: bool = False, **typed: Any) -> None:
-        query = _body(resource.filters, typed)
+        query = _body(_filters(resource), typed)
         whole = every or (resource.prints_array and limit is None and not offset)
         with client() as api:
             filters = resource.narrow(api, query) if resource.narrow else query
@@ -268,8 +268,16 @@ def _list(resource: ResourceCommands) -> click.Command:
         _print_page(resource, page, as_json, empty)
 
     paging = _option(array_paging_options if resource.prints_array else paging_options)
-    params = [*(one.option(LIST) for one in resource.filters), *paging]
+    params = [*(resource_field.option(LIST) for resource_field in _filters(resource)), *paging]
     return _command(resource, LIST, f"List {noun.plural}, by {noun.key}.", params, run)
+
+
+def _filters(resource: ResourceCommands) -> Sequence[Field]:
+    """Return the filters of the list, with `--search` where the API has it."""
+    if not resource.noun.searchable or any(resource_field.name == "search" for resource_field in resource.filters):
+        return resource.filters
+    search = Field("--search", "search", "Show only those with this text in name or description.")
+    return [*resource.filters, search]
 
 
 def _nothing_yet(resource: ResourceCommands) -> str:
@@ -306,7 +314,7 @@ def print_item(resource: ResourceCommands, row: Row, as_json: bool) -> None:
         emit(row, as_json, lambda _: None)
     else:
         readable = resource.readable(row) if resource.readable else row
-        (resource.show or (lambda one: show_row(one, False)))(readable)
+        (resource.show or (lambda row: show_row(row, False)))(readable)
     if resource.advise is not None:
         resource.advise(row)
 
@@ -326,15 +334,20 @@ def _create(resource: ResourceCommands) -> click.Command:
         if resource.file:
             named, file = _whole_item(resource, named, body, file)
         whole = {} if file is None else one_object(file.name, file.read())
-        body = {**resource.defaults, **whole, **{name: one for name, one in named.items() if one is not None}, **body}
+        body = {
+            **resource.defaults,
+            **whole,
+            **{name: value for name, value in named.items() if value is not None},
+            **body,
+        }
         with client() as api:
             body = resource.prepare(api, body, None) if resource.prepare else body
             row = _after_save(resource, api, resource.items(api).create(body))
         _print_done(resource, resource.created, row, as_json)
 
     params = [
-        *(one.argument() for one in arguments),
-        *(one.option(CREATE) for one in _options(resource, CREATE)),
+        *(argument.argument() for argument in arguments),
+        *(resource_field.option(CREATE) for resource_field in _options(resource, CREATE)),
         *_file_option(resource),
         _option(json_option),
     ]
@@ -363,7 +376,11 @@ def _file_option(resource: ResourceCommands) -> list[click.Parameter]:
 
 def _update(resource: ResourceCommands) -> click.Command:
     noun, options = resource.noun, _options(resource, UPDATE)
-    clears = {_parameter(one.clear[0]): (one.name, one.clear[2]) for one in options if one.clear}
+    clears = {
+        _parameter(resource_field.clear[0]): (resource_field.name, resource_field.clear[2])
+        for resource_field in options
+        if resource_field.clear
+    }
 
     def run(key: str, as_json: bool, settings: tuple[str, ...], **typed: Any) -> None:
         file = typed.pop("file", None) or typed.pop("old_file", None)
@@ -388,7 +405,7 @@ def _update(resource: ResourceCommands) -> click.Command:
     params = [
         _key(noun),
         *old,
-        *(option for one in options for option in _update_options(one)),
+        *(option for resource_field in options for option in _update_options(resource_field)),
         click.Option(
             ["--set", "settings"], multiple=True, metavar="FIELD=VALUE", help="Set a field of the API. Repeatable."
         ),
@@ -399,12 +416,12 @@ def _update(resource: ResourceCommands) -> click.Command:
     return _command(resource, UPDATE, general, params, run)
 
 
-def _update_options(one: Field) -> list[click.Option]:
-    if one.clear is None:
-        return [one.option(UPDATE)]
-    flag, says, _ = one.clear
-    aliases = [one.clear_alias] if one.clear_alias else []
-    return [one.option(UPDATE), AliasOption([flag], is_flag=True, help=says, aliases=aliases)]
+def _update_options(resource_field: Field) -> list[click.Option]:
+    if resource_field.clear is None:
+        return [resource_field.option(UPDATE)]
+    flag, says, _ = resource_field.clear
+    aliases = [resource_field.clear_alias] if resource_field.clear_alias else []
+    return [resource_field.option(UPDATE), AliasOption([flag], is_flag=True, help=says, aliases=aliases)]
 
 
 def _settings(items: Collection, key: str, settings: Sequence[str]) -> Row:
@@ -450,7 +467,7 @@ def _delete(resource: ResourceCommands) -> click.Command:
 
 
 def _after_save(resource: ResourceCommands, api: Client, row: Row) -> Row:
-    return resource.saved(api, row) if resource.saved else row
+    return resource.on_saved(api, row) if resource.on_saved else row
 
 
 def _print_done(resource: ResourceCommands, how: str | Callable[[Row], None], row: Row, as_json: bool) -> None:
@@ -469,13 +486,21 @@ def _options(resource: ResourceCommands, verb: str) -> list[Field]:
 
 def _body(fields: Sequence[Field], typed: Row) -> Row:
     """Return the API's fields from the given options. Raises UsageError."""
-    given = [(one, typed[one.parameter]) for one in fields if one.is_given(typed.get(one.parameter))]
-    from_stdin = [one.flag for one, value in given if one.reads_stdin or getattr(value, "name", "") == "<stdin>"]
+    typed_fields = [
+        (resource_field, typed[resource_field.parameter])
+        for resource_field in fields
+        if resource_field.is_given(typed.get(resource_field.parameter))
+    ]
+    from_stdin = [
+        resource_field.flag
+        for resource_field, value in typed_fields
+        if resource_field.reads_stdin or getattr(value, "name", "") == "<stdin>"
+    ]
     if len(from_stdin) > 1:
         raise click.UsageError(f"only one option can read standard input, but these do: {', '.join(from_stdin)}")
     body: Row = {}
-    for one, value in given:
-        _put(body, one.name, one.value(value))
+    for resource_field, value in typed_fields:
+        _put(body, resource_field.name, resource_field.value(value))
     return body
 
 

@@ -67,8 +67,8 @@ def show_page(page: RowPage, columns: Columns, as_json: bool, empty: str) -> Non
 
 def _show_page(page: RowPage, columns: Columns, empty: str) -> None:
     rows = [
-        [_render_cell(cell, one.get(cell)) if isinstance(cell, str) else cell(one) for _, cell in columns]
-        for one in page["data"]
+        [_render_cell(cell, row.get(cell)) if isinstance(cell, str) else cell(row) for _, cell in columns]
+        for row in page["data"]
     ]
     table([title for title, _ in columns], rows, empty)
     say_more(page)
@@ -85,7 +85,11 @@ def say_more(page: RowPage | SessionPage) -> None:
 
 
 def show_row(row: Row, as_json: bool) -> None:
-    emit(row, as_json, lambda one: fields([(_title(name), _render_cell(name, value)) for name, value in one.items()]))
+    emit(
+        row,
+        as_json,
+        lambda answer: fields([(_title(name), _render_cell(name, value)) for name, value in answer.items()]),
+    )
 
 
 def print_result(row: Any, as_json: bool, text: str) -> None:
@@ -100,18 +104,22 @@ def confirm(question: str, yes: bool) -> None:
 
 def drop_missing(**values: Any) -> Row:
     """Leave out options that were not given: None, and empty tuples."""
-    return {name: list(one) if isinstance(one, tuple) else one for name, one in values.items() if one not in (None, ())}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if value not in (None, ())
+    }
 
 
 def parse_pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
-    found = {}
+    pairs = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
             # The text can be a mistyped password, so it is not repeated.
             raise click.UsageError(f"{option}: write it as KEY=VALUE")
-        found[key] = value
-    return found
+        pairs[key] = value
+    return pairs
 
 
 def stdin_line() -> Secret:

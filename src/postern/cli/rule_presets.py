@@ -15,8 +15,8 @@ CONNECTIONS = Field("--connection", "connections", "A connection that it applies
 
 
 def presets(api: Client, noun: Noun) -> list[Row]:
-    found: list[Row] = api.collection(*noun.path).call("presets", method="GET")
-    return found
+    rows: list[Row] = api.collection(*noun.path).call("presets", method="GET")
+    return rows
 
 
 def apply_preset(api: Client, noun: Noun, body: Row, fields: Sequence[str]) -> Row:

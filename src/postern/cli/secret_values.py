@@ -42,7 +42,7 @@ Secrets = dict[str, str]
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `variables` and `files`, which `given` reads."""
+    """Add `variables` and `files`, which `read_secrets` reads."""
     for option in (
         click.option(
             "--secret-file",
@@ -62,21 +62,21 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
 def read_secrets(variables: Sequence[str], files: Sequence[str]) -> Secrets:
     """Return the secrets by the API's keys. Warns on standard error of values in clear text. Raises UsageError, which
     repeats no value."""
-    asked = [text.partition("=")[2] for text in files].count(ASKED)
-    if asked > 1 or (asked and any(text.partition("=")[2] == ASKED for text in variables)):
+    prompts = [text.partition("=")[2] for text in files].count(ASKED)
+    if prompts > 1 or (prompts and any(text.partition("=")[2] == ASKED for text in variables)):
         raise click.UsageError("--secret-file KEY=- reads all of standard input, so no other option can read it")
-    found: Secrets = {}
+    secrets: Secrets = {}
     for option, kind, texts in (("--env", SecretKind.VARIABLE, variables), ("--secret-file", SecretKind.FILE, files)):
         for text in texts:
             key, equals, value = text.partition("=")
             if not _KEY.fullmatch(key) or (kind is SecretKind.FILE and not value):
                 # The text can be a mistyped password, so it is not repeated.
                 raise click.UsageError(f"{option}: write it as {_FORMS[kind]}")
-            if any(name.partition(":")[2] == key for name in found):
+            if any(name.partition(":")[2] == key for name in secrets):
                 raise click.UsageError(f"{option}: {key} is given twice")
             read = _file_value if kind is SecretKind.FILE else _value
-            found[f"{kind.value}:{key}"] = read(option, key, value) if equals else _from_environment(key)
-    return found
+            secrets[f"{kind.value}:{key}"] = read(option, key, value) if equals else _from_environment(key)
+    return secrets
 
 
 def merge_secrets(stored: dict[str, Any], new: Secrets) -> dict[str, Any]:
@@ -87,8 +87,8 @@ def merge_secrets(stored: dict[str, Any], new: Secrets) -> dict[str, Any]:
 
 def keys_of(stored: dict[str, Any], names: Sequence[str]) -> tuple[str, ...]:
     """Return the API's keys of these names; those of variables if there are none."""
-    known = {key.partition(":")[2]: key for key in stored}
-    return tuple(known.get(name, f"{SecretKind.VARIABLE.value}:{name}") for name in names)
+    stored_keys = {key.partition(":")[2]: key for key in stored}
+    return tuple(stored_keys.get(name, f"{SecretKind.VARIABLE.value}:{name}") for name in names)
 
 
 def _value(option: str, key: str, value: str) -> str:

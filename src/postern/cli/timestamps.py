@@ -31,14 +31,14 @@ def _parse_duration(text: str) -> float | None:
 
 def moment(text: str, now: datetime) -> datetime:
     """Return the timestamp in UTC; `now` gives the time zone if `text` has none. Raises ValueError, OverflowError."""
-    said = text.strip().lower()
-    ago = _parse_duration(said.removesuffix("ago"))
+    stripped = text.strip().lower()
+    ago = _parse_duration(stripped.removesuffix("ago"))
     if ago is not None:
         return (now - timedelta(seconds=ago)).astimezone(UTC)
-    if said == "now":
+    if stripped == "now":
         return now.astimezone(UTC)
-    if said in ("today", "yesterday"):
-        day = now - timedelta(days=said == "yesterday")
+    if stripped in ("today", "yesterday"):
+        day = now - timedelta(days=stripped == "yesterday")
         return day.replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
     at = datetime.fromisoformat(text.strip())
     return (at.replace(tzinfo=now.tzinfo) if at.tzinfo is None else at).astimezone(UTC)
@@ -46,19 +46,19 @@ def moment(text: str, now: datetime) -> datetime:
 
 def duration(text: str) -> float:
     """Convert an option to seconds."""
-    said = text.strip()
-    found = float(said) if _NUMBER.fullmatch(said) else _parse_duration(said)
-    if found is None:
+    stripped = text.strip()
+    seconds = float(stripped) if _NUMBER.fullmatch(stripped) else _parse_duration(stripped)
+    if seconds is None:
         raise click.BadParameter(f"{text!r} is not a duration; write {_DURATION_EXAMPLES}") from None
-    return found
+    return seconds
 
 
 def seconds(text: str) -> int:
     """Convert an option to whole seconds, at least one."""
-    found = round(duration(text))
-    if found < 1:
+    whole_seconds = round(duration(text))
+    if whole_seconds < 1:
         raise click.BadParameter(f"{text!r} is too short; write {_DURATION_EXAMPLES}")
-    return found
+    return whole_seconds
 
 
 def parse_timestamp(text: str) -> str:

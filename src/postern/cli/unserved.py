@@ -17,7 +17,7 @@ def warn(api: Client, connection: Row) -> None:
     if protocol_of(connection["subtype"], connection["command"] or ()) != TERMINAL:
         return
     agents = api.collection(*AGENT.path).everything()["data"]
-    agent = next((one for one in agents if one["id"] == connection["agent_id"]), None)
+    agent = next((candidate for candidate in agents if candidate["id"] == connection["agent_id"]), None)
     if agent is None or agent["mode"] != AgentMode.GATEWAY or api.serverinfo().get("gateway_commands", True):
         return
     name = one_line(connection["name"])

@@ -54,8 +54,8 @@ class Client:
         """Set the password with the token of a set-up link. Return the access token; None if the account has a second
         factor, which needs a login. Raises Unauthenticated, Invalid."""
         body = {"token": token.reveal(), "password": password.reveal(), "name": name}
-        given = self.http.send("POST", "/localauth/setup", body=body).headers.get("Token")
-        return Secret(given) if given else None
+        token_header = self.http.send("POST", "/localauth/setup", body=body).headers.get("Token")
+        return Secret(token_header) if token_header else None
 
     def collection(self, *parts: str) -> Collection:
         """Return the collection below a path, such as `("users", "groups")`."""
@@ -65,16 +65,16 @@ class Client:
         """Return the agent of a connection that names none: the gateway's own, or the only one. Raises NotFound,
         Conflict."""
         agents = self.collection("agents").everything()["data"]
-        own = [agent for agent in agents if agent["mode"] == AgentMode.GATEWAY] or agents
-        if not own:
+        candidates = [agent for agent in agents if agent["mode"] == AgentMode.GATEWAY] or agents
+        if not candidates:
             raise NotFound(
                 "this gateway has no agent yet, so it cannot reach any target; create one with `postern admin "
                 "agents create NAME`"
             )
-        if len(own) > 1:
-            names = ", ".join(agent["name"] for agent in own)
+        if len(candidates) > 1:
+            names = ", ".join(agent["name"] for agent in candidates)
             raise Conflict(f"several agents could serve the connection: {names}; choose one with --agent")
-        return str(own[0]["id"])
+        return str(candidates[0]["id"])
 
     def userinfo(self) -> UserShape:
         return cast(UserShape, self.http.call("GET", "/userinfo"))

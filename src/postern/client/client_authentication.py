@@ -49,10 +49,10 @@ class ClientAuthentication:
         body = {"email": email, "password": password.reveal()} | _organization_field(organization)
         answer = self._http.send("POST", "/localauth/login", body=body)
         if "Token" not in answer.headers:
-            given = self._body(answer)
-            if given.get("ticket"):
-                kinds = frozenset(str(factor.get("kind")) for factor in given.get("factors") or ())
-                return SecondFactorTicket(Secret(str(given["ticket"])), kinds)
+            reply = self._body(answer)
+            if reply.get("ticket"):
+                kinds = frozenset(str(factor.get("kind")) for factor in reply.get("factors") or ())
+                return SecondFactorTicket(Secret(str(reply["ticket"])), kinds)
         return self._token(answer)
 
     def second_factor(self, ticket: SecondFactorTicket, code: Secret) -> Secret:
@@ -110,23 +110,23 @@ class ClientAuthentication:
         return Secret(token)
 
     def _state(self, answer: httpx.Response) -> LoginState:
-        given = self._body(answer)
+        body = self._body(answer)
         try:
-            expires_at, ends_at = _moment(given.get("expires_at")), _moment(given.get("ends_at"))
-            email = str(given["email"])
+            expires_at, ends_at = _moment(body.get("expires_at")), _moment(body.get("ends_at"))
+            email = str(body["email"])
         except (KeyError, ValueError, TypeError):
             raise self._strange() from None
         life = expires_at - _date(answer) if expires_at else None
-        return LoginState(email, expires_at, ends_at, life, bool(given.get("must_enrol_second_factor")))
+        return LoginState(email, expires_at, ends_at, life, bool(body.get("must_enrol_second_factor")))
 
     def _body(self, answer: httpx.Response) -> dict[str, Any]:
         try:
-            given = answer.json()
+            body = answer.json()
         except ValueError:
             raise self._strange() from None
-        if not isinstance(given, dict):
+        if not isinstance(body, dict):
             raise self._strange()
-        return given
+        return body
 
     def _strange(self) -> Unavailable:
         return Unavailable(f"the answer of {self._http.api_url} is not from Postern's API; check the address")

@@ -81,7 +81,7 @@ class Http:
 
     def all(self, path: str, *, query: Mapping[str, Any] | None = None) -> list[Any]:
         """Return the items of a list, over all its pages: by cursor where the list has one, else by offset."""
-        found: list[Any] = []
+        entries: list[Any] = []
         place: dict[str, Any] = {"offset": 0}
         while True:
             page = self.call("GET", path, query={**(query or {}), "limit": _PAGE, **place})
@@ -91,10 +91,10 @@ class Http:
                 raise Unavailable(
                     f"{self.api_url} answered with a list that this version cannot read; update this program"
                 ) from None
-            found += items
+            entries += items
             if not more or not (items or cursor):
-                return found
-            place = {"cursor": cursor} if cursor else {"offset": len(found)}
+                return entries
+            place = {"cursor": cursor} if cursor else {"offset": len(entries)}
 
     def send(
         self,
@@ -142,10 +142,10 @@ class Http:
         body: Any = None,
     ) -> Iterator[Iterator[str]]:
         """Yield the lines of a streamed answer. It ends with the stream. A `body` is posted."""
-        wanted = {"Accept": "text/event-stream" if body is None else "application/x-ndjson", **(headers or {})}
+        all_headers = {"Accept": "text/event-stream" if body is None else "application/x-ndjson", **(headers or {})}
         method = "GET" if body is None else "POST"
-        asked = self._client.stream(method, path, params=_drop_unset(query), headers=wanted, json=body)
-        with self._convert_errors(), asked as answer:
+        response = self._client.stream(method, path, params=_drop_unset(query), headers=all_headers, json=body)
+        with self._convert_errors(), response as answer:
             if not answer.is_success:
                 answer.read()
             self._require_success(answer)

@@ -117,8 +117,8 @@ class SessionsClient:
 
     def export(self, session_id: str, form: str, **query: str | None) -> AbstractContextManager[Iterator[bytes]]:
         """Return the session as a file: `form` and parameters are the API's."""
-        wanted = {"format": form, **query}
-        return self._http.pieces(_path("sessions", session_id, "export"), query=wanted)
+        parameters = {"format": form, **query}
+        return self._http.pieces(_path("sessions", session_id, "export"), query=parameters)
 
     def kill(self, session_id: str) -> None:
         self._http.call("POST", _path("sessions", session_id, "kill"))
@@ -135,17 +135,21 @@ class SessionsClient:
         environment: Mapping[str, str] | None = None,
         *,
         reason: str = "",
+        parameters: Mapping[str, str] | None = None,
         tracker_fields: Mapping[str, str] | None = None,
         wait: int | None = None,
     ) -> ExecResult:
         """Run a script. Returns when it has ended, or after `wait` seconds (by default and at most 50) with
         output_status `running`; at once with `waiting` if it needs a review, whose reviewers see the `reason`.
-        `arguments` and `environment` are for commands, `tracker_fields` for the issue that it opens."""
+        `parameters` are for the script's placeholders, `arguments` and `environment` for commands, `tracker_fields` for
+        the issue that it opens."""
         body: dict[str, Any] = {"connection": connection, "script": script}
         if reason:
             body["reason"] = reason
         if tracker_fields:
             body["tracker_fields"] = dict(tracker_fields)
+        if parameters:
+            body["parameters"] = dict(parameters)
         if arguments:
             body["client_args"] = [*arguments]
         if environment:
@@ -209,11 +213,24 @@ class ReviewsClient:
             body["time_window"] = time_window
         return cast(ReviewShape, self._http.call("PUT", _path("reviews", review_id), body=body))
 
-    def request(self, connection: str, *, reason: str = "", duration: int | None = None) -> ReviewShape | None:
-        """Request access before connecting; `duration` is in seconds. None if no approval is required."""
+    def request(
+        self,
+        connection: str,
+        *,
+        reason: str = "",
+        duration: int | None = None,
+        time_window: dict[str, Any] | None = None,
+        credential_id: str | None = None,
+    ) -> ReviewShape | None:
+        """Request access before connecting; `duration` is in seconds, `time_window` is as in the API. The access is for
+        this login, or for a credential. None if no approval is required."""
         body: dict[str, Any] = {"connection": connection, "reason": reason}
+        if credential_id is not None:
+            body["credential_id"] = credential_id
         if duration is not None:
             body["access_duration"] = duration
+        if time_window is not None:
+            body["time_window"] = time_window
         return cast("ReviewShape | None", self._http.call("POST", _path("reviews"), body=body)["review"])
 
     def withdraw(self, review_id: str) -> ReviewShape:

@@ -39,6 +39,7 @@ class ReviewShape(TypedDict):
     script: str | None
     input: str | None
     estimate: dict[str, Any] | None
+    allowed_decisions: NotRequired[list[str]]
 
 
 class SessionShape(TypedDict):
@@ -77,7 +78,8 @@ class SessionPage(TypedDict):
 
 class ExecResult(TypedDict):
     """The result of a script. `output_status` is success, failed, running or waiting; `execution_time` in milliseconds.
-    `stdout` and `stderr` only for a command. `output_streams` is None or missing if `output` is incomplete."""
+    `stdout` and `stderr` only for a command. `output_streams` is None or missing if `output` is incomplete. `masked`
+    tells what each rule masked in the rows."""
 
     session_id: str
     output: str | None
@@ -88,6 +90,7 @@ class ExecResult(TypedDict):
     exit_code: int | None
     error: dict[str, Any] | None
     truncated: bool
+    masked: NotRequired[list[dict[str, Any]] | None]
     execution_time: int
     review: NotRequired[ReviewShape | None]
 

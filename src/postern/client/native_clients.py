@@ -24,11 +24,11 @@ def require_form(subtype: str, form: str) -> None:
     servers = " and ".join(PROTOCOLS[name].servers for name in others)
     if not forms:
         raise Invalid(f"--format {form} is for {servers}; leave out --format", field="format")
-    own = [mine for mine in forms if not any(mine in client.forms for client in others.values())]
-    raise Invalid(f"--format {form} is for {servers}; use --format {' or '.join(own or forms)}", field="format")
+    own_forms = [mine for mine in forms if not any(mine in client.forms for client in others.values())]
+    raise Invalid(f"--format {form} is for {servers}; use --format {' or '.join(own_forms or forms)}", field="format")
 
 
 def credential_in_form(subtype: str, form: str, credential: NativeCredential) -> str:
     """Return a credential in the form of a client, a driver or a framework. Raises Invalid."""
     require_form(subtype, form)
-    return CLIENTS[subtype].forms[form](credential)
+    return CLIENTS[subtype].forms[form].text(credential)

@@ -54,7 +54,12 @@ async def attend_as_proxy(
             case "welcome":
                 yield ProxyWelcome(order.welcome.tunnel_url)
             case "connect":
-                wanted = order.connect
-                yield ConnectOrder(wanted.connection, wanted.port, wanted.access_seconds, answering(wanted.order_id))
+                connect_order = order.connect
+                yield ConnectOrder(
+                    connect_order.connection,
+                    connect_order.port,
+                    connect_order.access_seconds,
+                    answering(connect_order.order_id),
+                )
             case "disconnect":
                 yield DisconnectOrder(answering(order.disconnect.order_id))

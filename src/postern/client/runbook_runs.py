@@ -52,13 +52,20 @@ class FilledRunbook(TypedDict):
     variables: list[str]
 
 
+class ScheduleTimes(TypedDict):
+    """When a schedule would run next, and its expression in words."""
+
+    description: str
+    times: list[str]
+
+
 class RunbookRuns:
     def __init__(self, http: Http) -> None:
         self._http = http
 
     def run(
         self,
-        wanted: RunbookRun,
+        runbook_run: RunbookRun,
         *,
         batch: str | None = None,
         reason: str = "",
@@ -67,9 +74,14 @@ class RunbookRuns:
     ) -> ExecResult:
         """Run it, like `Sessions.execute`."""
         more = {"session_batch_id": batch, "reason": reason, "tracker_fields": dict(tracker_fields or {})}
-        body = {**wanted.body, **more}
+        body = {**runbook_run.body, **more}
         return cast(ExecResult, self._http.call("POST", "/runbooks/exec", body=body, headers=prefer(wait)))
 
-    def render(self, wanted: RunbookRun) -> FilledRunbook:
+    def render(self, runbook_run: RunbookRun) -> FilledRunbook:
         """Return what would run."""
-        return cast(FilledRunbook, self._http.call("POST", "/runbooks/render", body=wanted.body))
+        return cast(FilledRunbook, self._http.call("POST", "/runbooks/render", body=runbook_run.body))
+
+    def times(self, cron: str, zone: str, count: int) -> ScheduleTimes:
+        """Return when a schedule with this expression would run next."""
+        query = {"cron": cron, "timezone": zone, "count": count}
+        return cast(ScheduleTimes, self._http.call("GET", "/runbooks/schedule-times", query=query))

@@ -54,8 +54,8 @@ class Binaries:
 
     def environment(self) -> dict[str, str]:
         """Return an environment without our variables: the server must not inherit PG… settings or secrets."""
-        kept = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
-        return kept | ({"LD_LIBRARY_PATH": ":".join(map(str, self._library_folders()))} if self.movable else {})
+        variables = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
+        return variables | ({"LD_LIBRARY_PATH": ":".join(map(str, self._library_folders()))} if self.movable else {})
 
     def files(self) -> list[Path]:
         """Return the paths that an account must be able to read to run it."""
@@ -128,14 +128,14 @@ def reachable(path: Path, account: ServerAccount) -> bool:
     below = path.rglob("*") if path.is_dir() else ()
     parents = (parent.stat() for parent in path.resolve().parents)
     return all(_allows(result, account, os.X_OK) for result in parents) and all(
-        _allows(found, account, os.R_OK | (os.X_OK if stat.S_ISDIR(found.st_mode) else 0))
-        for found in (each.stat() for each in (path, *below))
+        _allows(status, account, os.R_OK | (os.X_OK if stat.S_ISDIR(status.st_mode) else 0))
+        for status in (each.stat() for each in (path, *below))
     )
 
 
-def _allows(found: os.stat_result, account: ServerAccount, wanted: int) -> bool:
-    shift = 6 if found.st_uid == account.uid else 3 if found.st_gid == account.gid else 0
-    return (found.st_mode >> shift) & wanted == wanted
+def _allows(status: os.stat_result, account: ServerAccount, access: int) -> bool:
+    shift = 6 if status.st_uid == account.uid else 3 if status.st_gid == account.gid else 0
+    return (status.st_mode >> shift) & access == access
 
 
 def within_reach(binaries: Binaries, account: ServerAccount, folder: Path) -> Binaries:

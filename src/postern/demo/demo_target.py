@@ -34,8 +34,10 @@ def path(home: Path) -> Path:
 def load(home: Path) -> DemoTarget:
     """Read the target. Raises Unavailable if the demo target has never run in this home, or its file is damaged."""
     try:
-        kept = json.loads(path(home).read_bytes())
-        return DemoTarget(kept["host"], int(kept["port"]), Secret(kept["password"]), Secret(kept["superuser_password"]))
+        target = json.loads(path(home).read_bytes())
+        return DemoTarget(
+            target["host"], int(target["port"]), Secret(target["password"]), Secret(target["superuser_password"])
+        )
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         raise Unavailable(
             f"the data folder {home} has no demo database; start it with `postern up`, or run without it: "

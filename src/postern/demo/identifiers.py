@@ -69,6 +69,6 @@ def address(serial: int) -> str:
     return f"{NETWORKS[serial % len(NETWORKS)]}.{1 + serial * 11 % 254}"
 
 
-def email(given: str, family: str, serial: int) -> str:
+def email(first_name: str, family: str, serial: int) -> str:
     domain = MAIL_DOMAINS[serial % len(MAIL_DOMAINS)]
-    return f"{given}.{family}{serial}@{domain}".lower()
+    return f"{first_name}.{family}{serial}@{domain}".lower()

@@ -141,26 +141,26 @@ class DemoServer:
         demo_target.save(self.home, target)
         return target
 
-    def _initdb(self, found: Binaries, password_file: Path) -> None:
+    def _initdb(self, binaries: Binaries, password_file: Path) -> None:
         arguments = ["--username", SUPERUSER, "--pwfile", str(password_file), "--auth", "scram-sha-256"]
         arguments += ["--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions"]
         done = subprocess.run(
-            [found.initdb, "--pgdata", self.place.data, *arguments],
+            [binaries.initdb, "--pgdata", self.place.data, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             check=False,
-            **self._surroundings(found, dies_by=signal.SIGTERM),
+            **self._surroundings(binaries, dies_by=signal.SIGTERM),
         )
         if done.returncode != 0:
             shutil.rmtree(self.place.data, ignore_errors=True)
-            raise Unavailable(f"the demo's data folder {self.place.data} could not be made: {done.stdout.decode()}")
+            raise Unavailable(f"the demo's data folder {self.place.data} could not be created: {done.stdout.decode()}")
 
-    def _check_version(self, found: Binaries) -> None:
+    def _check_version(self, binaries: Binaries) -> None:
         made_by = (self.place.data / "PG_VERSION").read_text().strip()
-        if made_by != str(found.major):
+        if made_by != str(binaries.major):
             raise Misconfigured(
                 f"the demo's data in {self.place.data} belongs to PostgreSQL {made_by}, and the server is "
-                f"version {found.major}; delete that folder to create the demo again"
+                f"version {binaries.major}; delete that folder to create the demo again"
             )
 
     def _end_leftover(self) -> None:
@@ -182,7 +182,7 @@ class DemoServer:
                     break
         lock.unlink(missing_ok=True)
 
-    def _launch(self, found: Binaries) -> None:
+    def _launch(self, binaries: Binaries) -> None:
         options = {
             "port": self.port,
             "listen_addresses": HOST,
@@ -197,20 +197,20 @@ class DemoServer:
         arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         with self.log_file.open("wb") as output:
             self._process = subprocess.Popen(
-                [found.postgres, "-D", self.place.data, *arguments],
+                [binaries.postgres, "-D", self.place.data, *arguments],
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                **self._surroundings(found, dies_by=signal.SIGINT),
+                **self._surroundings(binaries, dies_by=signal.SIGINT),
             )
 
-    def _surroundings(self, found: Binaries, dies_by: signal.Signals) -> dict[str, Any]:
+    def _surroundings(self, binaries: Binaries, dies_by: signal.Signals) -> dict[str, Any]:
         """Return how every program of the server is started; `dies_by` is the signal it gets when we end."""
         account = self.place.account
         return {
             "stdin": subprocess.DEVNULL,
             "cwd": self.place.data,
-            "env": found.environment(),
+            "env": binaries.environment(),
             "preexec_fn": dying_with_us(dies_by),
             "user": account.uid if account else None,
             "group": account.gid if account else None,

@@ -110,7 +110,7 @@ def tables() -> tuple[Table, ...]:
 
 
 def _customer(serial: int) -> tuple[Any, ...]:
-    given = GIVEN[serial * 7 % len(GIVEN)]
+    first_name = GIVEN[serial * 7 % len(GIVEN)]
     family = FAMILY[serial * 5 % len(FAMILY)]
     notes: dict[str, Any] = {"remark": REMARKS[serial % len(REMARKS)], "newsletter": serial % 3 == 0}
     if serial % 4 == 0:
@@ -118,8 +118,8 @@ def _customer(serial: int) -> tuple[Any, ...]:
     others = [identifiers.phone(serial * 31 + extra) for extra in range(serial % 3)]
     return (
         serial,
-        f"{given} {family}",
-        identifiers.email(given, family, serial),
+        f"{first_name} {family}",
+        identifiers.email(first_name, family, serial),
         identifiers.phone(serial),
         others,
         identifiers.card(serial),

@@ -112,19 +112,19 @@ def check_saved(
         )
     if private and address is not None and not any(address in network for network in allowed):
         raise Invalid(
-            f"{field}: {host!r} is not in a network that {setting} names, and without TLS events go only there",
+            f"{field}: {host!r} is not in a network that {setting} names; without TLS, events are sent only there",
             field=field,
         )
 
 
 def check_resolved(
-    what: str, found: Sequence[str], allowed: Sequence[Network], setting: str, *, loopback: bool = False
+    what: str, addresses: Sequence[str], allowed: Sequence[Network], setting: str, *, loopback: bool = False
 ) -> None:
     """Check all resolved addresses of a host before connecting to one; `what` describes the service. Raises
     Unavailable."""
-    if not found:
+    if not addresses:
         raise Unavailable(f"{what} has no address")
-    for text in found:
+    for text in addresses:
         address = inner_address(ipaddress.ip_address(text.partition("%")[0]))
         if not may_ask(address, allowed, loopback=loopback):
             raise Unavailable(

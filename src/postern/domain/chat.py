@@ -79,13 +79,13 @@ def card_of(review: Review, script: str | None, url: str, *, with_input: bool, w
     it what they cannot read.
     """
     # In this order: a script may hold what looks like arguments, and these no line that looks like a script.
-    given = "\n\n".join(part for part in (review.input, script) if part)
+    content = "\n\n".join(part for part in (review.input, script) if part)
     return Card(
         review.id,
         f"{_person_name(review.owner)} {_ASKS[review.kind]} {_short(review.connection)}",
         _state(review),
         tuple(_facts(review, with_estimate=with_estimate)),
-        printable(given) if given and with_input else None,
+        printable(content) if content and with_input else None,
         url,
         review.status is ReviewStatus.PENDING,
         bool(review.force_groups),
@@ -93,42 +93,44 @@ def card_of(review: Review, script: str | None, url: str, *, with_input: bool, w
 
 
 def _facts(review: Review, *, with_estimate: bool) -> list[tuple[str, str]]:
-    found = [
-        ("Asked by", _person_name(review.owner)),
+    facts = [
+        ("Requested by", _person_name(review.owner)),
         ("Connection", _short(review.connection)),
         ("From", _short(f"{review.binding.source} by {review.binding.means}")),
     ]
     if review.makers:
-        found.append(("Logged in by what was made by", ", ".join(map(_person_name, review.makers))))
+        facts.append(("Login method created by", ", ".join(map(_person_name, review.makers))))
     if review.reason:
-        found.append(("Reason", one_line(review.reason)[:MAX_REASON]))
+        facts.append(("Reason", one_line(review.reason)[:MAX_REASON]))
     if review.access_duration:
-        found.append(("For", str(timedelta(seconds=review.access_duration))))
+        facts.append(("For", str(timedelta(seconds=review.access_duration))))
     if review.time_window is not None:
-        found.append(("Within", str(review.time_window)))
+        facts.append(("Within", str(review.time_window)))
     if review.estimate is not None:
-        found.append(("Rows", rows_of(review.estimate) if with_estimate else "counted; the page shows them"))
-    found += [("Must agree", demand_text(demand)) for demand in review.demands]
-    found.append(("Asked at", moment(review.created_at)))
+        facts.append(("Rows", rows_of(review.estimate) if with_estimate else "counted; see the page"))
+    facts += [("Required approvals", demand_text(demand)) for demand in review.demands]
+    facts.append(("Requested at", moment(review.created_at)))
     if review.status is ReviewStatus.PENDING:
-        found.append(("Decide before", moment(review.expires_at)))
-    return found + [("Said", _describe_vote(voice)) for voice in review.voices[-MAX_VOICES:]]
+        facts.append(("Decide before", moment(review.expires_at)))
+    return facts + [("Vote", _describe_vote(voice)) for voice in review.voices[-MAX_VOICES:]]
 
 
 def rows_of(estimate: Mapping[str, object]) -> str:
     """Describe the row estimate."""
-    said = estimate.get("said")
-    return "; ".join(one_line(str(line)) for line in said)[:MAX_REASON] if isinstance(said, list) and said else "none"
+    lines = estimate.get("said")
+    return (
+        "; ".join(one_line(str(line)) for line in lines)[:MAX_REASON] if isinstance(lines, list) and lines else "none"
+    )
 
 
 def demand_text(demand: ApprovalRequirement) -> str:
-    groups = ", ".join(_short(name) for name in demand.groups) or "nobody"
+    groups = ", ".join(_short(name) for name in demand.groups) or "no group"
     how = "one member of each of" if demand.all_groups else f"{demand.min_approvals} of"
     if demand.all_groups and demand.min_approvals > len(demand.groups):
-        how = f"{demand.min_approvals} people, {how}"
+        how = f"{demand.min_approvals} users, {how}"
     named = f" (rule {_short(demand.rule)})" if demand.rule else ""
     forced = ", ".join(_short(name) for name in demand.force_groups)
-    return f"{how} {groups}{named}" + (f"; {forced} may force it" if forced else "")
+    return f"{how} {groups}{named}" + (f"; {forced} can force approval" if forced else "")
 
 
 def moment(at: datetime) -> str:
@@ -138,7 +140,7 @@ def moment(at: datetime) -> str:
 def _state(review: Review) -> str:
     if review.status is ReviewStatus.PENDING:
         agreed = sum(1 for voice in review.voices)
-        return "Waits for a decision" if not agreed else f"{agreed} agreed; waits for more"
+        return "Waiting for a decision" if not agreed else f"{agreed} approved; waiting for more"
     if review.refusal is not None:
         return f"{review.status} by {_person_name(review.refusal.reviewer)}"
     if review.voices and review.status is ReviewStatus.APPROVED:
@@ -149,7 +151,7 @@ def _state(review: Review) -> str:
 
 
 def _describe_vote(vote: Vote) -> str:
-    marks = [mark for mark, there in (("forced", vote.forced), ("their own", vote.own)) if there]
+    marks = [mark for mark, there in (("forced", vote.forced), ("own request", vote.own)) if there]
     marked = f" ({', '.join(marks)})" if marks else ""
     comment = f": {one_line(vote.comment)[:MAX_REASON]}" if vote.comment else ""
     return f"{vote.choice}{marked} by {_person_name(vote.reviewer)}, {moment(vote.at)}{comment}"
@@ -161,8 +163,8 @@ def _person_name(person: Person) -> str:
 
 
 def _short(text: str) -> str:
-    shown = one_line(text)
-    return shown if len(shown) <= MAX_NAME else shown[: MAX_NAME - 1] + "…"
+    clean = one_line(text)
+    return clean if len(clean) <= MAX_NAME else clean[: MAX_NAME - 1] + "…"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from postern.domain.targets.connection import is_tag_key
 from postern.domain.text import one_line, printable
 from postern.errors import Invalid
 
-GIVEN = "tracker_fields"  # where requests have what was asked of who opens a session
+GIVEN = "tracker_fields"  # the field of requests with the values of prompts
 SUMMARY, TEXT = "summary", "description"  # as trackers call their own
 MARKER = "postern-session-"
 MAX_ITEMS = 50  # of each kind in a template
@@ -57,12 +57,12 @@ def check_template(template: IssueTemplate) -> None:
         _check_text(item.tracker_field, f"{at}.tracker_field")
         first = where.setdefault(item.tracker_field, at)
         if first != at:
-            raise _invalid(f"{at}.tracker_field", f"{item.tracker_field!r} is filled in by {first} already")
+            raise _invalid(f"{at}.tracker_field", f"{item.tracker_field!r} is already set by {first}")
         _check_description(item.description, f"{at}.description")
     for index, mapping in enumerate(template.mappings):
         at = f"mapping_types.items[{index}].value"
         if mapping.type is MappingType.PRESET and not is_preset(mapping.value):
-            raise _invalid(at, f"unknown preset {mapping.value!r}; one of {', '.join(PRESETS)}")
+            raise _invalid(at, f"unknown preset {mapping.value!r}; use one of {', '.join(PRESETS)}")
         if not mapping.value.strip() or len(mapping.value) > MAX_VALUE:
             raise _invalid(at, f"must have 1 to {MAX_VALUE} characters")
     for index, prompt in enumerate(template.prompts):
@@ -110,29 +110,29 @@ def prompted_fields(template: IssueTemplate) -> tuple[PromptedField, ...]:
     return (*prompts, *assets)
 
 
-def missing_prompts(template: IssueTemplate, given: Mapping[str, str]) -> list[PromptedField]:
+def missing_prompts(template: IssueTemplate, values: Mapping[str, str]) -> list[PromptedField]:
     """Return all required fields that are missing or blank."""
     return [
         field
         for field in prompted_fields(template)
-        if field.required and not given.get(field.tracker_field, "").strip()
+        if field.required and not values.get(field.tracker_field, "").strip()
     ]
 
 
-def checked_prompts(template: IssueTemplate, given: Mapping[str, str]) -> dict[str, str]:
+def checked_prompts(template: IssueTemplate, values: Mapping[str, str]) -> dict[str, str]:
     """Return the given values by field, stripped, without blank ones. Raises Invalid, which lists all missing ones,
     by label and field, or else all bad ones."""
-    missing = missing_prompts(template, given)
+    missing = missing_prompts(template, values)
     if missing:
         listed = ", ".join(f"{field.label} ({field.tracker_field})" for field in missing)
         raise _invalid(GIVEN, f"the issue of this session needs {listed}")
     fields = {prompted_field.tracker_field: prompted_field for prompted_field in prompted_fields(template)}
-    unknown = [name for name in given if name not in fields]
+    unknown = [name for name in values if name not in fields]
     if unknown:
-        shown = ", ".join(one_line(name[:MAX_LABEL]) for name in unknown[:MAX_ITEMS])
-        asks = ", ".join(fields) or "nothing"
-        raise _invalid(GIVEN, f"the issue template {template.name!r} does not ask for {shown}; it asks for {asks}")
-    checked = {name: value.strip() for name, value in given.items() if value.strip()}
+        names = ", ".join(one_line(name[:MAX_LABEL]) for name in unknown[:MAX_ITEMS])
+        asks = ", ".join(fields) or "none"
+        raise _invalid(GIVEN, f"the issue template {template.name!r} has no prompts for {names}; it has {asks}")
+    checked = {name: value.strip() for name, value in values.items() if value.strip()}
     wrong = [reason for name, value in checked.items() for reason in _wrong(fields[name], value)]
     if wrong:
         raise _invalid(GIVEN, "; ".join(wrong))
@@ -185,7 +185,7 @@ def _items(template: IssueTemplate) -> Iterator[tuple[str, Any]]:
 
 def _check_text(text: str, at: str, most: int = 255) -> None:
     if not 1 <= len(text) <= most or not text.isprintable() or text != text.strip():
-        raise _invalid(at, f"must have 1 to {most} characters, all printable, and no blank at its ends")
+        raise _invalid(at, f"must have 1 to {most} characters, all printable, without spaces at its ends")
 
 
 def _check_description(text: str, at: str) -> None:
@@ -193,13 +193,13 @@ def _check_description(text: str, at: str) -> None:
         raise _invalid(at, f"at most {MAX_DESCRIPTION} characters")
 
 
-def _wrong(one: PromptedField, value: str) -> Iterator[str]:
-    where = f"{one.label} ({one.tracker_field})"
-    if one.field_type is PromptType.DATETIME:
+def _wrong(field: PromptedField, value: str) -> Iterator[str]:
+    where = f"{field.label} ({field.tracker_field})"
+    if field.field_type is PromptType.DATETIME:
         if not _is_moment(value):
             yield f"{where} must be a date and time such as 2026-01-31T09:30"
     elif len(value) > MAX_VALUE:
-        yield f"{where} may have {MAX_VALUE} characters, {len(value)} given"
+        yield f"{where} can have at most {MAX_VALUE} characters; {len(value)} given"
 
 
 def _is_moment(value: str) -> bool:

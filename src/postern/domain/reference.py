@@ -47,12 +47,12 @@ class Reference:
         """Parse a reference. Raises Invalid, which does not repeat the text: it may be a secret written by mistake."""
         provider, _, rest = text.partition(":")
         if provider not in FORMS:
-            raise Invalid(f"unknown provider; the references are {', '.join(FORMS.values())}", field="secret")
+            raise Invalid(f"unknown provider; use one of {', '.join(FORMS.values())}", field="secret")
         arn = _ARN.fullmatch(rest)
         name, colon, key = (arn[1], ":", arn[2]) if arn else rest.partition(":")
         whole = bool(name and colon and (key or provider in _WHOLE))
         if not whole or len(name) > MAX_NAME or len(key) > MAX_KEY or not rest.isprintable():
-            raise Invalid(f"a reference to {provider} is written {FORMS[provider]}", field="secret")
+            raise Invalid(f"a reference to {provider} must have the form {FORMS[provider]}", field="secret")
         return cls(provider, name, key)
 
 

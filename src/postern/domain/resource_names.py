@@ -14,7 +14,7 @@ def check_resource_name(name: str) -> None:
     Raises Invalid."""
     if not 1 <= len(name) <= MAX_NAME or not name.isprintable() or name != name.strip() or "/" in name:
         raise Invalid(
-            f"name: must have 1 to {MAX_NAME} printable characters, without '/' and without blanks at its ends",
+            f"name: must have 1 to {MAX_NAME} printable characters, without '/' and without spaces at its ends",
             field="name",
         )
     if name in (".", "..") or as_identifier(name) is not None:

@@ -1,4 +1,4 @@
-"""Runbooks: scripts kept in git, whose parameters are filled in by who runs them (spec 2.3)."""
+"""Runbooks: scripts kept in git, with parameters that the user fills in (spec 2.3)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ OPEN_HOOK, CLOSE_HOOK = "session-open.runbook.py", "session-close.runbook.py"
 class Repository:
     """Where an organisation's runbooks are. `name` is host/owner/repository, by which rules and people call it.
 
-    `branch` is empty for the repository's own. `hook_ttl`: with more than 0 seconds the hooks in it run, and who
-    keeps them asks anew that often. `updated_at` is another after every change: what was fetched before is of other
+    `branch` is empty for the repository's own. `hook_ttl`: with more than 0 seconds the hooks in it run, and
+    caches of them are refreshed that often. `updated_at` differs after every change: earlier fetches used other
     settings. The last four fields say what was fetched by the settings that it has now, and when; and why the last
     attempt failed.
     """
@@ -78,7 +78,7 @@ def repository_name(git_url: str) -> str:
 @dataclass(frozen=True, slots=True)
 class RunbookFile:
     """One file of a commit, by its path from the root. `text` is None where it cannot be one, which `error`
-    explains to who wrote it."""
+    explains to its author."""
 
     path: str
     text: str | None
@@ -146,10 +146,10 @@ class RunbookRef:
     place: str = ""
 
 
-# Labels of a session that runs a runbook, which nobody else's session has.
+# Labels of a session that runs a runbook; other sessions cannot have them.
 REPOSITORY_LABEL, FILE_LABEL, COMMIT_LABEL = "runbookRepository", "runbookFile", "runbookCommit"
 PARAMETERS_LABEL = "runbookParameters"  # JSON, without what is hidden
-SCHEDULE_LABEL = "runbookSchedule"  # the name of what ran it, where nobody did
+SCHEDULE_LABEL = "runbookSchedule"  # the name of the schedule that ran it, if no user did
 RUNBOOK_LABELS = (REPOSITORY_LABEL, FILE_LABEL, COMMIT_LABEL, PARAMETERS_LABEL, SCHEDULE_LABEL)
 
 
@@ -170,8 +170,8 @@ class RunbookPattern:
 
 @dataclass(frozen=True, slots=True)
 class RunbookRule:
-    """Who may run which runbooks where. No `connection_ids` means every connection, no `groups` everybody; with
-    `nowhere` it is for no connection: all that it listed were deleted."""
+    """The groups that can run runbooks, and on which connections. No `connection_ids` means every connection, no
+    `groups` all users; with `nowhere` it is for no connection: all that it listed were deleted."""
 
     id: UUID
     org_id: UUID
@@ -217,8 +217,8 @@ class Schedule:
 
     `tracker_fields` go into the issues that its sessions open. `next_at` is None while it is switched off.
     `last_error` says why the last run did not come about. `connection` is the name of its connection, `owner` the
-    e-mail address of its owner, empty for one who was deleted. `problem` says why what is sealed of it could not be
-    opened: then it is without that, and must not run.
+    e-mail address of its owner, empty for a deleted one. `problem` says why its sealed values could not be opened:
+    then it is without them, and must not run.
     """
 
     id: UUID

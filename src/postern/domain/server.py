@@ -73,6 +73,7 @@ def read_endpoint(text: str, field: str) -> Endpoint:
             raise Invalid(f"{field}: {host!r} is neither an IP address nor localhost", field=field) from None
         if (address.version == 6) is not bracketed or address.is_multicast:
             raise Invalid(
-                f"{field}: {host!r} cannot be listened on; IPv6 addresses are written [::1]:7432", field=field
+                f"{field}: {host!r} is not an address to listen on; IPv6 addresses have the form [::1]:7432",
+                field=field,
             )
     return Endpoint(host, int(port))

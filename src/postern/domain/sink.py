@@ -75,8 +75,8 @@ class SinkScope:
             return False
         if not (self.connections or self.connection_tags):
             return True
-        wanted = self.connection_tags
-        tagged = bool(wanted) and all(tags.get(key) == value for key, value in wanted.items())
+        required_tags = self.connection_tags
+        tagged = bool(required_tags) and all(tags.get(key) == value for key, value in required_tags.items())
         return tagged or review.connection in self.connections
 
 

@@ -35,8 +35,8 @@ def printable(text: str) -> str:
 
 def json_text(text: str) -> str:
     """Return equivalent JSON without control characters, which cannot steer a terminal or change how it reads."""
-    return _BEYOND_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _BEYOND_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def _escape(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()

@@ -36,9 +36,9 @@ class Dialers:
     """Chooses between the embedded and the remote agents, by `mode_of` the connection's agent."""
 
     def __init__(
-        self, own: ReachableAgent, remote: ReachableAgent, mode_of: Callable[[UUID], Awaitable[AgentMode]]
+        self, embedded: ReachableAgent, remote: ReachableAgent, mode_of: Callable[[UUID], Awaitable[AgentMode]]
     ) -> None:
-        self._own = own
+        self._own = embedded
         self._remote = remote
         self._mode_of = mode_of
 
@@ -77,7 +77,9 @@ class RemoteAgents:
         except _Lost as lost:
             other = await self._tunnels.of(permit.connection.agent_id, beside=mux)
             if other is None:
-                raise Unavailable(f"the agent of connection {order.connection!r} was lost: {lost}") from None
+                raise Unavailable(
+                    f"the agent of connection {order.connection!r} disconnected before the target answered: {lost}"
+                ) from None
             return await self._dial(other, order)
 
     async def cancel(self, permit: Permit, target: Target) -> None:
@@ -110,7 +112,7 @@ class RemoteAgents:
         mux = await self._tunnels.of(permit.connection.agent_id)
         if mux is None:
             name = permit.connection.name
-            raise Unavailable(f"the agent of connection {name!r} is offline; start it, or ask its operator")
+            raise Unavailable(f"the agent of connection {name!r} is offline; start it, or ask its operator to")
         return mux
 
     async def _dial(self, mux: Mux, order: Order) -> Target:

@@ -113,17 +113,17 @@ class Engine:
         parts: Parts,
         *,
         max_duration: float,
-        held: HeldRequests | None = None,
+        held_requests: HeldRequests | None = None,
     ) -> None:
-        """A held request waits until its client disconnects, if there is no `held`."""
+        """A held request waits until its client disconnects, if there is no `held_requests`."""
         self.links = links
         self.tracer = parts.tracer
         self.unclosed = CloseRetryQueue(sessions)
-        self._held = held
+        self._held = held_requests
         self._worker = worker
         self._sessions = sessions
         self._dialer = dialer
-        self._schemas = TargetSchemas(dialer)
+        self.schemas = TargetSchemas(dialer)
         self._parts = parts
         self._max_duration = max_duration
 
@@ -137,7 +137,7 @@ class Engine:
             target = await self._dialer.dial(permit, start, opening.session_id)
             self._parts.observe("postern_target_open_seconds", time.monotonic() - began, str(permit.verb))
             try:
-                target.schema = await self._schemas.of(permit, start)
+                target.schema = await self.schemas.of(permit, start)
                 dialling.check()  # nothing runs after the permit's end
             except BaseException:
                 target.stream.close()
@@ -316,8 +316,8 @@ class Engine:
             opened.started,
             self._max_duration,
             cancel_key,
-            schema=lambda permit: self._schemas.of(permit, opened.start),
-            schema_until=next_reading(permit, target.schema, age=self._schemas.age),
+            schema=lambda permit: self.schemas.of(permit, opened.start),
+            schema_until=next_reading(permit, target.schema, age=self.schemas.age),
         )
         return live
 
@@ -339,9 +339,9 @@ class Engine:
             if reason is not EndReason.RECORDING_FAILED:
                 self._parts.count("postern_recordings_failed")
         self._count(opened, reason)
-        told = opened.view.metrics
-        over(opened.span, reason, operations=told.operations, refused=told.refused, recorded=recording.size)
-        metrics = session_metrics(told, recording)
+        counters = opened.view.metrics
+        over(opened.span, reason, operations=counters.operations, refused=counters.refused, recorded=recording.size)
+        metrics = session_metrics(counters, recording)
         if opened.violations is not None:
             await opened.violations.close()
         await self.unclosed.close(PendingClose(opened.id, ended_at, reason, exit_code, metrics, recording.size))

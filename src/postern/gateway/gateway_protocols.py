@@ -28,10 +28,11 @@ OpenWire = Callable[[Permit, Start, Mapping[str, str]], Wire]
 
 @dataclass(frozen=True, slots=True)
 class WireParts:
-    """The parts of a wire, the same for all links of a worker."""
+    """The parts of a wire, the same for all links of a worker. `links` are those that a client can end; None where it
+    must not, as in previews."""
 
     settings: Settings
-    links: LinkRegistry
+    links: LinkRegistry | None
     signals: Signals
 
 
@@ -68,14 +69,14 @@ class Gate(Protocol):
 class TunnelGate(Gate, Protocol):
     """A gate that also serves tunnel clients, which name a connection."""
 
-    async def serve_tunnel(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None: ...
+    async def serve_tunnel(self, stream: StreamHandshake, request: TunnelRequest) -> Awaitable[None] | None: ...
 
 
 class Runner(Protocol):
     """Serves tunnel clients that start a program at the target."""
 
     async def serve_tunnel(
-        self, stream: StreamHandshake, wanted: TunnelRequest, start: Start
+        self, stream: StreamHandshake, request: TunnelRequest, start: Start
     ) -> Awaitable[None] | None: ...
 
     async def reject(self, stream: StreamHandshake, error: PosternError, *, start: Start) -> None:

@@ -48,16 +48,18 @@ class GatewayTunnels:
         muxes = self._instances.get(agent_id, {})
         if instance not in muxes and len(muxes) >= MOST_INSTANCES:
             log.warning("agent %s has more than %d instances; one was rejected", agent_id, MOST_INSTANCES)
-            mux.close(f"{MOST_INSTANCES} instances of this agent are here already; end one, or make another agent")
+            mux.close(
+                f"this agent already has {MOST_INSTANCES} instances, the maximum; end one, or create another agent"
+            )
             return
         if not muxes:
             self.on_change(agent_id, True)
         self._agents[agent_id] = agent
-        known = self._instances.setdefault(agent_id, {})
-        before = known.get(instance)
-        known[instance] = mux
+        instances = self._instances.setdefault(agent_id, {})
+        before = instances.get(instance)
+        instances[instance] = mux
         if before is not None:
-            before.close("a newer tunnel of the same agent took its place")
+            before.close("a newer tunnel of the same agent replaced it")
         mux.lost.add_done_callback(lambda _lost: self._forget(agent_id, instance, mux))
         self._arrival.set()
         self._arrival = asyncio.Event()
@@ -98,4 +100,4 @@ class GatewayTunnels:
             if not muxes:
                 del self._instances[agent_id], self._agents[agent_id]
                 self.on_change(agent_id, False)
-            log.info("agent %s has gone: %s", agent_id, mux.lost.result())
+            log.info("agent %s lost a tunnel: %s", agent_id, mux.lost.result())

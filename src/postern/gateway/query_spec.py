@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
+from postern.domain.sessions.script_parameters import BoundScript
 from postern.protocols.gateway_queries import Catalogue, Script
 from postern.protocols.registry import PROTOCOLS
 
@@ -12,6 +13,9 @@ from postern.protocols.registry import PROTOCOLS
 class QuerySpec(Protocol):
     @property
     def script(self) -> Callable[[str], Script]: ...
+
+    @property
+    def bound_script(self) -> Callable[[BoundScript], Script] | None: ...
 
     @property
     def parameters(self) -> Callable[[str], Mapping[str, str]]: ...

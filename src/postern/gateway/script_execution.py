@@ -16,17 +16,15 @@ from uuid import UUID
 from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import EndReason, Session, Verb
 from postern.domain.targets.command import Invocation
-from postern.domain.targets.connection import TEXTUAL
 from postern.domain.tracing import TRACEPARENT, current, parent_of
-from postern.errors import PosternError, RecordingFailed, Unavailable
+from postern.errors import Invalid, PosternError, RecordingFailed, Unavailable
 from postern.gateway.engine import Engine
-from postern.gateway.query_spec import QUERY_SPECS
+from postern.gateway.script_client import bind_script, make_client, script_start
 from postern.gateway.session_opening import PendingSession, SessionAborted
 from postern.gateway.session_traces import about, over, session_span
 from postern.interception.events import Note
 from postern.protocols.gateway_queries import Script, TargetRefused
 from postern.relay.relay_handshake import StreamHandshake
-from postern.relay.relay_target import Start
 from postern.services.sessions import Sessions
 from postern.store.ports.common_ports import Signals, Topic
 from postern.transport.memory import MemoryTransport
@@ -92,7 +90,7 @@ class Executions:
             try:
                 await self.take_waiting()
             except PosternError as error:
-                log.warning("scripts that wait could not be looked for: %s", error.message)
+                log.warning("waiting scripts could not be read from the store: %s", error.message)
 
     def _on_run(self, payload: Mapping[str, str]) -> None:
         self._start(UUID(payload["session_id"]), parent_of(payload.get(TRACEPARENT)))
@@ -127,18 +125,18 @@ class Executions:
                             about(span, session_id, claimed[1])
                             await self._execute(*claimed, since, opening)
             except Unavailable as error:
-                log.error("session %s cannot be run now: %s", session_id, error.message)
+                log.error("the script of session %s cannot be run now: %s", session_id, error.message)
             except Exception:
-                log.exception("session %s could not be run", session_id)
+                log.exception("the script of session %s could not be run", session_id)
 
     async def _execute(
         self, session: Session, permit: Permit, invocation: Invocation, since: int, opening: PendingSession
     ) -> None:
-        start = _start(permit, invocation)
+        start = script_start(permit, invocation)
         try:
             opened = self._engine.prepare(session.id, permit, start, session.start_date, session.script or "")
         except RecordingFailed as error:
-            log.error("session %s was not run: %s", session.id, error.message)
+            log.error("the script of session %s was not run: %s", session.id, error.message)
             await self._engine.never_ran(session.id, EndReason.RECORDING_FAILED, exit_code=1)
             over(current(), EndReason.RECORDING_FAILED)
             return
@@ -153,16 +151,15 @@ class Executions:
             is_away = isinstance(error, Unavailable) and not isinstance(error, TargetRefused)
             await self._engine.close(opened, EndReason.FAILED, exit_code=AWAY if is_away else 1)
             return
-        script = QUERY_SPECS[permit.connection.protocol].script(session.script or "")
+        try:
+            bound = await bind_script(permit.connection, session.script or "", invocation.parameters)
+        except Invalid as error:  # it was checked; the connection's subtype has changed since
+            opened.recording.record([Note(f"the script cannot be run: {error.message}")], 0)
+            await self._engine.close(opened, EndReason.FAILED, exit_code=1)
+            return
+        script = make_client(permit.connection, bound)
         client = _ScriptClient(script)
         stream = StreamHandshake()
         stream.connection_made(client.transport)
         asyncio.get_running_loop().call_soon(client.start)
         await self._engine.run(opened, stream, target, since=since, exit_code=script.exit_code)
-
-
-def _start(permit: Permit, invocation: Invocation) -> Start:
-    if permit.connection.protocol in TEXTUAL:
-        environment = {name: value.reveal() for name, value in invocation.environment.items()}
-        return Start(arguments=invocation.arguments, environment=environment)
-    return Start(parameters=QUERY_SPECS[permit.connection.protocol].parameters(f"postern {permit.principal.email}"))

@@ -18,7 +18,7 @@ def time_is_over(permit: Permit, now: datetime) -> str | None:
     if permit.expires_at is None or now < permit.expires_at:
         return None
     if permit.review_id is not None:
-        return "the access that was approved has ended"
+        return "the approved access has expired; connect again to request it again"
     again = "log in again" if permit.credential_id is None else "issue a new credential"
     return f"this session's access has expired; {again}"
 

@@ -10,10 +10,11 @@ from collections.abc import Coroutine, Mapping
 from uuid import UUID, uuid4
 
 from postern.domain.rules.permit import Permit
-from postern.domain.targets.target_task import MAX_ANSWER, Failure, TargetTask, TargetTaskAnswer, TargetTaskKind
+from postern.domain.targets.target_task import Failure, TargetTask, TargetTaskAnswer, TargetTaskKind
 from postern.domain.tracing import NO_TRACER, TRACEPARENT, SpanKind, Tracer, parent_of, within
 from postern.errors import PosternError, Unavailable
 from postern.gateway.query_spec import QUERY_SPECS
+from postern.gateway.rules.script_judge import ScriptJudge
 from postern.gateway.target_question import query_rows
 from postern.protocols.gateway_queries import Catalogue, Row, TargetRefused
 from postern.relay.relay_target import Dialer, Start, Target
@@ -37,8 +38,11 @@ class TargetTaskRunner:
         *,
         most: int = 8,
         seconds: float = RUN,
+        judge: ScriptJudge | None = None,
         tracer: Tracer = NO_TRACER,
     ) -> None:
+        """`judge` previews scripts."""
+        self._judge = judge
         self._worker = worker
         self._target_tasks = target_tasks
         self._dialer = dialer
@@ -80,7 +84,8 @@ class TargetTaskRunner:
                 claimed = await self._target_tasks.claim(task_id, self._worker)
                 if claimed is not None:  # only now: all workers try
                     answer = await self._trace_task(*claimed, parent, began)
-                    await self._target_tasks.answer(task_id, self._worker, answer)
+                    limit = claimed[0].kind.max_answer
+                    await self._target_tasks.answer(task_id, self._worker, answer, limit=limit)
             except Unavailable as error:
                 log.error("target task %s cannot be run now: %s", task_id, error.message)
             except Exception:
@@ -103,6 +108,10 @@ class TargetTaskRunner:
             async with asyncio.timeout(self._seconds):
                 return await self._ask(target_task, permit)
         except TimeoutError:
+            if target_task.kind is TargetTaskKind.PREVIEW:
+                return _failed_answer(
+                    f"the preview took longer than {self._seconds:g} seconds; preview a part of the script"
+                )
             return _away(f"the target of {name!r} did not answer within {self._seconds:g} seconds")
         except TargetRefused as refused:
             return _failed_answer(f"the target of {name!r} refused: {refused.text}")
@@ -114,11 +123,14 @@ class TargetTaskRunner:
             return _away(f"the target of {name!r} closed the connection")
 
     async def _ask(self, target_task: TargetTask, permit: Permit) -> TargetTaskAnswer:
+        if target_task.kind is TargetTaskKind.PREVIEW:
+            return await self._preview(target_task, permit)
         spec = QUERY_SPECS.get(permit.connection.protocol)
         catalogue = None if spec is None else spec.catalogue()
         by_login = spec is not None and spec.tested_by_login and target_task.kind is TargetTaskKind.TEST
         if spec is None or (catalogue is None and not by_login):
-            return _failed_answer(f"targets of subtype {permit.connection.subtype!r} cannot be asked what they have")
+            action = "tested" if target_task.kind is TargetTaskKind.TEST else "introspected"
+            return _failed_answer(f"connections of subtype {permit.connection.subtype!r} cannot be {action}")
         start = Start(target_task.arguments.get("database"), spec.parameters(f"postern {target_task.kind}"))
         target = await self._dialer.dial(permit, start, uuid4())
         finished = False
@@ -132,6 +144,14 @@ class TargetTaskRunner:
             target.stream.close()
             target.release()
 
+    async def _preview(self, target_task: TargetTask, permit: Permit) -> TargetTaskAnswer:
+        if self._judge is None:
+            return _failed_answer("this worker cannot preview scripts; ask the operator of the gateway")
+        arguments = target_task.arguments
+        parameters = json.loads(arguments.get("parameters", "{}"))
+        preview = await self._judge.preview(permit, arguments.get("database"), arguments["script"], parameters)
+        return TargetTaskAnswer(preview.as_json())
+
     async def _answer_of(
         self, catalogue: Catalogue | None, target_task: TargetTask, target: Target
     ) -> TargetTaskAnswer:
@@ -140,9 +160,9 @@ class TargetTaskRunner:
         question = catalogue.target_tasks[target_task.kind]
         query = catalogue.query(question.statement, [target_task.arguments.get(name) for name in question.values])
         rows: list[Row] = []
-        left, truncated = MAX_ANSWER - _ENVELOPE, False
+        left, truncated = target_task.kind.max_answer - _ENVELOPE, False
         async for row in query_rows(target.stream, query):
-            left -= len(json.dumps(row, ensure_ascii=False).encode()) + question.overhead
+            left -= question.cost(row)
             truncated = truncated or left < 0
             if not truncated:
                 rows.append(row)

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 HEARTBEAT = 5.0  # seconds
 
 _ENDED = {
-    AgentChange.RENEWED: "this agent has a new key; start it with that one",
+    AgentChange.RENEWED: "this agent's key was renewed; start it with the new key",
     AgentChange.DELETED: "this agent was deleted",
 }
 
@@ -91,7 +91,7 @@ class WorkerHeartbeat:
         good = await self._agents.still_good(agents)
         for agent in agents:
             if agent.id not in good:
-                self._tunnels.drop(agent.id, "this agent's key is good no more")
+                self._tunnels.drop(agent.id, "this agent's key is no longer valid")
 
     async def _announce(self, agent_id: UUID, came: bool) -> None:
         if came is not self._tunnels.holds(agent_id):

@@ -110,7 +110,7 @@ LATE = 20.0  # seconds for the agent in addition to the hook's own: to connect, 
 AGAIN = (2.0, 10.0, 30.0)  # seconds between attempts to store a result
 LAST = 0.5  # seconds to store the result of an aborted hook
 METRIC = "postern_session_hooks"
-_STOPPED = "the gateway stopped before it had run to its end"
+_STOPPED = "the gateway stopped before the hook finished"
 
 
 class HookSource(Protocol):
@@ -194,7 +194,7 @@ class SessionHooks:
             return None
         share = self._shares.setdefault(org_id, _Share())
         if share.moments >= MOMENTS:
-            log.warning("session %s: its hooks do not run because too many others wait", moment.session_id)
+            log.warning("session %s: its hooks do not run because too many other hooks are waiting", moment.session_id)
             return None
         share.moments += 1
         before = self._begun.get(moment.session_id)
@@ -262,7 +262,7 @@ class SessionHooks:
         if self._stopping.is_set():
             raise _NotRun(_STOPPED)
         if share.turn.locked() and share.waiting >= WAITING:
-            raise _NotRun(f"{WAITING} hooks of other sessions wait already; those of this organisation take too long")
+            raise _NotRun(f"{WAITING} hooks of this organisation are already waiting; its hooks take too long")
         share.waiting += 1
         try:
             await share.turn.acquire()
@@ -287,25 +287,25 @@ class SessionHooks:
     async def _run(self, run_id: UUID, moment: HookMoment, script: HookScript) -> HookOutcome:
         size = len(script.text.encode())
         if size > MAX_HOOK:
-            raise _NotRun(f"it has {size} bytes, and a hook may have {MAX_HOOK} at most")
+            raise _NotRun(f"it has {size} bytes; a hook can have at most {MAX_HOOK}")
         try:
             hook = Hook(run_id, script.text, context(run_id, moment), self._seconds)
             async with asyncio.timeout(self._seconds + self._late):
                 return await self._agents.hook(moment.permit, moment.session_id, hook)
         except TimeoutError:
-            raise _NotRun("its agent did not answer in time; whether it ran is not known") from None
+            raise _NotRun("its agent did not answer in time; it is unknown whether the hook ran") from None
         except PosternError as error:
             raise _NotRun(one_line(error.message)[:MAX_REASON]) from None
         except Exception:
             log.exception("session %s: a hook could not be run", moment.session_id)
-            raise _NotRun("the gateway failed to run it; see its log") from None
+            raise _NotRun("the gateway failed to run it; see the gateway's log") from None
 
     def _log_result(self, run: HookRun) -> None:
         """Log the result, without the output: it can contain anything."""
         outcome = run.outcome
         if outcome.exit_code is None:
             self._count(METRIC, run.kind, "not_run")
-            log.warning("session %s: hook %s did not run to its end: %s", run.session_id, _name(run), outcome.reason)
+            log.warning("session %s: hook %s did not finish: %s", run.session_id, _name(run), outcome.reason)
             return
         self._count(METRIC, run.kind, "failed" if outcome.exit_code else "succeeded")
         log.info(

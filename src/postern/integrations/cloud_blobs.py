@@ -64,7 +64,9 @@ class ObjectBlobs:
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise Unavailable(f"a segment cannot be prepared for {self.name}: {error.strerror or error}") from None
+            raise Unavailable(
+                f"a segment cannot be prepared for upload to {self.name}: {error.strerror or error}"
+            ) from None
         try:
             await obstore.put_async(self._writes, key, whole, mode="create")
         except (AlreadyExistsError, PreconditionError):
@@ -105,12 +107,12 @@ class ObjectBlobs:
         """Check that the key can exist. Raises NotFound, because the library would report the whole store as
         unusable."""
         if key.startswith("/") or ".." in key.split("/"):
-            raise NotFound(f"{key} is not in {self.name}")
+            raise NotFound(f"there is no {key} in {self.name}")
 
     def _unavailable(self, error: Exception) -> Unavailable:
         """Return the error without everything after a `?`, which may be a signature."""
-        said = re.sub(r"\?\S*", "?…", str(error).partition("\n")[0])[:_MOST_SAID]
-        return Unavailable(f"the blob store {self.name} cannot be used: {said}")
+        reason = re.sub(r"\?\S*", "?…", str(error).partition("\n")[0])[:_MOST_SAID]
+        return Unavailable(f"the blob store {self.name} cannot be used: {reason}")
 
 
 def _whole(content: Iterable[bytes]) -> bytes | mmap.mmap:
@@ -130,23 +132,23 @@ def _whole(content: Iterable[bytes]) -> bytes | mmap.mmap:
 def _read_url(url: str) -> tuple[str, dict[str, str]]:
     """Return (URL without options, configuration). Raises Misconfigured."""
     parts = urlsplit(url)
-    known = _OPTIONS.get(parts.scheme)
-    if known is None or not parts.hostname or parts.username is not None or parts.fragment:
+    options = _OPTIONS.get(parts.scheme)
+    if options is None or not parts.hostname or parts.username is not None or parts.fragment:
         raise Misconfigured(
-            "POSTERN_RECORDINGS_URL: it must be file:///FOLDER, or s3://, gs:// or az:// with a bucket or container, "
-            f"and hold no credentials; {_NEXT}",
+            "POSTERN_RECORDINGS_URL: must be file:///FOLDER, or s3://, gs:// or az:// with a bucket or container, "
+            f"without credentials; {_NEXT}",
             field="recordings_url",
         )
     config = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
-        if name not in known:
-            allowed = f"{', '.join(known)} are possible" if known else "none is possible"
+        if name not in options:
+            allowed = f"its options are {', '.join(options)}" if options else "it has no options"
             raise Misconfigured(
-                f"POSTERN_RECORDINGS_URL: {parts.scheme}:// has no option {name!r}: {allowed}; credentials come from "
-                f"the environment; {_NEXT}",
+                f"POSTERN_RECORDINGS_URL: {parts.scheme}:// has no option {name!r}; {allowed}; "
+                f"credentials come from the environment; {_NEXT}",
                 field="recordings_url",
             )
-        config[known[name]] = value
+        config[options[name]] = value
     return f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/"), config
 
 
@@ -158,12 +160,12 @@ def _store(url: str, config: Mapping[str, str], timeout: float, *, retries: int)
     if config.get(_PLAIN) == "true" or _is_plain_nearby(config.get("endpoint", "")):
         client["allow_http"] = True
     retry: Any = {"max_retries": retries, "retry_timeout": timedelta(seconds=timeout)}
-    given: Any = {name: value for name, value in config.items() if name != _PLAIN}
+    settings: Any = {name: value for name, value in config.items() if name != _PLAIN}
     try:
-        return from_url(url, config=given, client_options=client, retry_config=retry)  # type: ignore[call-overload, no-any-return]
+        return from_url(url, config=settings, client_options=client, retry_config=retry)  # type: ignore[call-overload, no-any-return]
     except (BaseError, ValueError) as error:
-        said = str(error).partition("\n")[0]
-        raise Misconfigured(f"POSTERN_RECORDINGS_URL: {said}; {_NEXT}", field="recordings_url") from None
+        reason = str(error).partition("\n")[0]
+        raise Misconfigured(f"POSTERN_RECORDINGS_URL: {reason}; {_NEXT}", field="recordings_url") from None
 
 
 def _is_plain_nearby(endpoint: str) -> bool:

@@ -63,10 +63,10 @@ class KmsMaster:
             answer: Mapping[str, Any] = getattr(self._client, operation)(KeyId=self._arn, **arguments)
         except ClientError as error:
             code = error.response.get("Error", {}).get("Code", "")
-            text = f"AWS KMS refuses to {operation} with {self._arn}: {code}"
+            text = f"AWS KMS rejected the operation {operation} with {self._arn}: {code}"
             if code in _WRONG:
                 raise Misconfigured(
-                    f"{text}; check the key and this machine's rights to it", field="master_key"
+                    f"{text}; check the key and this machine's permissions on it", field="master_key"
                 ) from None
             raise Unavailable(f"{text}; try again") from None
         except BotoCoreError as error:

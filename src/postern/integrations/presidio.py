@@ -48,13 +48,13 @@ class PresidioModel:
         """Find names. Raises Unavailable for a text that is too long."""
         if len(text) > LONGEST:
             raise Unavailable(
-                f"a text of {len(text)} characters is too long to look for names in (at most {LONGEST}); ask for less "
-                "of it, or ask an administrator to leave out the types that need a language model"
+                f"a text of {len(text)} characters is too long to search for names (the limit is {LONGEST}); select "
+                "less of it, or ask an administrator to remove the types that need a language model"
             )
-        found = self._remembered(text) if len(text) <= _REMEMBERED else self._read(text)
-        return [one for one in found if one[0] in types]
+        findings = self._remembered(text) if len(text) <= _REMEMBERED else self._read(text)
+        return [finding for finding in findings if finding[0] in types]
 
     def _read(self, text: str) -> tuple[tuple[str, int, int, float], ...]:
         artifacts = self._engine.process_text(text, _LABEL)
-        found = self._recognizer.analyze(text, sorted(MODEL_TYPES), artifacts)
-        return tuple((one.entity_type, one.start, one.end, float(one.score)) for one in found)
+        findings = self._recognizer.analyze(text, sorted(MODEL_TYPES), artifacts)
+        return tuple((finding.entity_type, finding.start, finding.end, float(finding.score)) for finding in findings)

@@ -17,6 +17,8 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from postern.domain.sessions.results import Mask
+
 MAX_ROWS: Final = (1 << 63) - 1  # the most a recording can hold; a target can report any number
 
 
@@ -205,6 +207,22 @@ class Rows(Event):
     def change(self, column: int, by: Change) -> tuple[int, int]:
         raise NotImplementedError
 
+    def find_changed_rows(self, column: int) -> bytes:
+        """Return the rows that the last `replace` or `change` of a column changed: a bit for each, lowest first.
+
+        A class that does not know returns every row.
+        """
+        return b"\xff" * ((self.count + 7) // 8)
+
+
+def compare_cells(old: list[bytes | None], new: list[bytes | None]) -> bytes:
+    """Return the rows in which the cells of a column differ, as `Rows.find_changed_rows` does."""
+    bits = bytearray((len(old) + 7) // 8)
+    for row in range(len(old)):
+        if old[row] != new[row]:
+            bits[row >> 3] |= 1 << (row & 7)
+    return bytes(bits)
+
 
 class Heading(Rows):
     """Columns of a result, before the client receives their description. It has no rows.
@@ -365,6 +383,43 @@ class Completed(Event):
 
 
 @dataclass(slots=True)
+class Mark:
+    """Values that were masked alike.
+
+    In rows these are the cells of `columns` (from 0) in `rows`: a bit for each row, lowest first; empty for all rows.
+    `whole`: the rule is about these columns, whatever they contain. Elsewhere only the number of values is known,
+    `count`.
+    """
+
+    mask: Mask
+    columns: tuple[int, ...] = ()
+    rows: bytes = b""
+    count: int = 0
+    whole: bool = False
+
+
+@dataclass(slots=True)
+class Masked(Event):
+    """What was masked in one part of the client's output: `size` bytes from `at` on of the next `ClientOutput`.
+
+    If the part consists of rows, `rows` is their number, and it contains no other rows.
+    """
+
+    exchange: int
+    at: int
+    size: int
+    rows: int
+    marks: list[Mark]
+
+    def values(self, mark: Mark) -> int:
+        """Return how many values a mark is about."""
+        if not mark.columns:
+            return mark.count
+        rows = int.from_bytes(mark.rows, "little").bit_count() if mark.rows else self.rows
+        return rows * len(mark.columns)
+
+
+@dataclass(slots=True)
 class Refusal(Event):
     """Exchange that was denied, and the rule that denied it."""
 
@@ -397,4 +452,4 @@ class End(Event):
     continues: bool = False
 
 
-RECORDED: tuple[type[Event], ...] = (Operation, ClientOutput, Completed, Refusal, Note, Resized, End)
+RECORDED: tuple[type[Event], ...] = (Operation, Masked, ClientOutput, Completed, Refusal, Note, Resized, End)

@@ -10,7 +10,7 @@ from typing import Final, Literal, Protocol
 from uuid import UUID
 
 from postern.domain.targets.target_schema import TargetSchema
-from postern.interception.events import Event, Note, Operation
+from postern.interception.events import Event, Mark, Note, Operation
 from postern.interception.verdicts import FORWARD, REPLACE, Forward, Hold, Refuse, Replace, Verdict, Warn
 
 log = logging.getLogger(__name__)
@@ -49,6 +49,7 @@ class SessionView:
 
     - `metrics`: counters that they raise.
     - `notes`: markers that they leave in the recording.
+    - `marks`: what they have masked in the answer that is being judged.
     - `schema`: the target's catalogue; None if no rule needs it or it could not be read. Replaced when it is outdated.
     - `carried_over`: state, by name, that interceptors leave for their successors when the policy is reloaded.
     - `on_violation`: called for each rule that was violated.
@@ -64,6 +65,7 @@ class SessionView:
     connection_tags: Mapping[str, str]
     metrics: Metrics = field(default_factory=Metrics)
     notes: list[Note] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
     schema: TargetSchema | None = None
     carried_over: dict[str, object] = field(default_factory=dict)
     on_violation: Violated | None = None
@@ -149,7 +151,7 @@ class Pipeline:
                 log.exception("interceptor %s failed; the event is denied", interceptor.name)
                 return Refuse(
                     rule=interceptor.name,
-                    message=f"{interceptor.name} failed to judge this, so it was denied",
+                    message=f"{interceptor.name} failed to evaluate this, so it was denied",
                     hint="Ask an administrator to check the gateway's log.",
                 )
             if isinstance(verdict, Forward):

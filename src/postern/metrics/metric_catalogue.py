@@ -26,6 +26,9 @@ METRICS: dict[str, Metric] = {
     "postern_operations": Metric("counter", "Statements and commands of ended sessions."),
     "postern_operations_refused": Metric("counter", "Statements and commands that a guardrail denied."),
     "postern_rules_violated": Metric("counter", "Rule violations, by action: deny, warn, review.", ("action",)),
+    "postern_script_previews": Metric(
+        "counter", "Previews of scripts, by outcome: allow, warn, hold, deny.", ("outcome",)
+    ),
     "postern_session_hooks": Metric(
         "counter", "Session hooks, by outcome: succeeded, failed, not_run.", ("kind", "outcome")
     ),
@@ -46,6 +49,7 @@ METRICS: dict[str, Metric] = {
     "postern_logins_waiting": Metric("gauge", "Native clients and tunnels in the login queue."),
     "postern_clients_waiting": Metric("gauge", "Clients at login that wait for an approval."),
     "postern_agents_connected": Metric("gauge", "Agents with a tunnel to this worker."),
+    "postern_web_terminals_open": Metric("gauge", "Terminals in browsers, of this API process."),
     "postern_tunnels_open": Metric("gauge", "Tunnels of agents and command lines to this worker."),
     "postern_tunnel_streams": Metric("gauge", "Open streams in tunnels of agents."),
     "postern_api_requests": Metric("counter", "Requests to the API.", ("method", "route", "status")),

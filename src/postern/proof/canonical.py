@@ -57,8 +57,8 @@ def _is_plain(value: object) -> bool:
     if kind is int:
         return -LARGEST <= value <= LARGEST  # type: ignore[operator]
     if kind is dict:
-        for name, one in value.items():  # type: ignore[attr-defined]
-            if type(name) is not str or not name.isascii() or not (type(one) is str or _is_plain(one)):
+        for name, item in value.items():  # type: ignore[attr-defined]
+            if type(name) is not str or not name.isascii() or not (type(item) is str or _is_plain(item)):
                 return False
         return True
     return kind is list and all(map(_is_plain, value))  # type: ignore[call-overload]

@@ -73,6 +73,19 @@ class Stated:
         self._closing, self.is_complete, self.segments, self.size, self.last = facts, is_complete, segments, size, last
         self.closed_entry = number
 
+    def join(self, other: Stated) -> None:
+        """Add what another part of the ledger says about the same session."""
+        if other.opened_entry:
+            self.started, self._opening, self.opened_entry = other.started, other._opening, other.opened_entry
+            self._binds = (other._binds[0], self._binds[1])
+        if other.closed_entry:
+            self._closing, self.is_complete, self.closed_entry = other._closing, other.is_complete, other.closed_entry
+            self.segments, self.size, self.last = other.segments, other.size, other.last
+            self._binds = (self._binds[0], other._binds[1])
+        if other.purged_entry:
+            self.is_purged, self.is_recording_purged = other.is_purged, other.is_recording_purged
+            self.purged_entry = other.purged_entry
+
     def opens(self, opening: Mapping[str, Fact]) -> bool:
         """Return whether these facts are those of the entry `opened`. Raises Malformed."""
         return digest_of(bound_facts(opening, self._binds[0])) == self._opening
@@ -148,7 +161,7 @@ class LedgerCheck:
         """
         newest = max(self._checkpoints, default=0)
         if max(newest, last) > self.number:
-            who = f"a checkpoint proves entry {newest}" if newest > self.number else f"there were {last} entries"
+            who = f"a checkpoint proves entry {newest}" if newest > self.number else f"it must have {last} entries"
             message = f"the ledger ends with entry {self.number}, but {who}: its end was cut off"
             self._report.add(FindingKind.TRUNCATED, message, entry=self.number + 1)
         early = self._first > 1 and (since is None or self._first_at is None or self._first_at >= since)

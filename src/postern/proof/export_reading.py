@@ -111,7 +111,7 @@ def _tar_members(path: Path) -> Iterator[ExportMember]:
             begin = source.tell()
             yield ExportMember(name, size, source, lambda begin=begin, size=size: _Part(path, begin, size))  # type: ignore[misc]
             if source.read(-size % BLOCK) != padding(size):
-                raise Malformed(f"the bytes after {name} are not its padding")
+                raise Malformed(f"the padding after {name} was changed")
 
 
 def _header(block: bytes) -> tuple[str, int]:
@@ -123,7 +123,7 @@ def _header(block: bytes) -> tuple[str, int]:
     except (tarfile.TarError, ValueError):
         same = False
     if not same:
-        raise Malformed("it is not a tar file as exports are written")
+        raise Malformed("it is not a tar file in the format of exports")
     return info.name, info.size
 
 
@@ -187,7 +187,7 @@ class _Package:
     def lines(self, group: str) -> Iterator[bytes]:
         for number, member in enumerate(self._group(group), 1):
             if int(member.member_name[-12:-6]) != number:
-                self._report.add(FindingKind.MISSING, f"{member.member_name} is there, but its predecessor is missing")
+                self._report.add(FindingKind.MISSING, f"{member.member_name} exists, but the part before it is missing")
             yield from self._lines(member)
 
     def entries(self) -> Iterator[tuple[bytes, bytes]]:
@@ -302,11 +302,13 @@ def _check_seal(package: _Package, manifest: Manifest, signatures: SignatureChec
             report.add(FindingKind.UNREADABLE, f"the seal of the export: {error.message}")
             return
     if seal is None:
-        report.add(FindingKind.TRUNCATED, "the export has no seal: it was cut off, or not made with the signing key")
+        report.add(
+            FindingKind.TRUNCATED, "the export has no seal: it was cut off, or was created without the signing key"
+        )
     elif seal.org_id != manifest.org_id or not signatures.trust.verifies(seal.key, seal.signature, seal.data):
         report.add(FindingKind.FORGED, "the seal of the export is not signed by a trusted key")
     elif seal.digest != package.digest.digest():
-        report.add(FindingKind.CHANGED, "the export does not match its seal: it was changed after it was made")
+        report.add(FindingKind.CHANGED, "the export does not match its seal: it was changed after it was created")
 
 
 def _read_small(member: ExportMember) -> bytes:

@@ -136,8 +136,8 @@ def group_of(name: str) -> str:
     if read_segment_name(name):
         return "segments"
     group, _, number = name.removesuffix(".jsonl").rpartition("-")
-    known = group in _OF_LINES and number.isdecimal() and name == part_name(group, int(number))
-    return group if known else ""
+    is_known = group in _OF_LINES and number.isdecimal() and name == part_name(group, int(number))
+    return group if is_known else ""
 
 
 def header(name: str, size: int) -> bytes:

@@ -84,11 +84,11 @@ class VerificationReport:
 
     def as_json(self) -> dict[str, Any]:
         """Return the whole report, for programs."""
-        shown: dict[str, Any] = {"good": self.is_good}
+        values: dict[str, Any] = {"good": self.is_good}
         for name in self.__slots__:
             value = getattr(self, name)
             if isinstance(value, datetime):
                 value = moment(value)
-            shown[name] = str(value) if isinstance(value, UUID) else value
-        shown["findings"] = [finding.as_json() for finding in self.findings]
-        return shown
+            values[name] = str(value) if isinstance(value, UUID) else value
+        values["findings"] = [finding.as_json() for finding in self.findings]
+        return values

@@ -129,7 +129,7 @@ class SegmentCheck:
         chain = first_link(org_id, session)
         for segment in listed:
             chain = next_link(chain, segment.number, segment.size, segment.digest)
-        if chain != stated.last or sum(one.size for one in listed) != stated.size:
+        if chain != stated.last or sum(segment.size for segment in listed) != stated.size:
             message = f"the list of segments of session {session} is not the one in the ledger"
             self._report.add(FindingKind.CHANGED, message, session=session, entry=stated.closed_entry)
             return False

@@ -80,7 +80,7 @@ def read_line(line: bytes) -> VerifiedSession:
         session = UUID(values["session"])
         is_valid = str(session) == values["session"] and (entry is None or (type(entry) is int and entry > 0))
         opening = {**_facts(values["opening"]), "script": None if script is None else _digest(script)}
-        listed = [_read_segment(one) for one in values["segments"]]
+        listed = [_read_segment(segment) for segment in values["segments"]]
         ended = None if closing is None else _facts(closing)
     except (ValueError, KeyError, TypeError, AttributeError):
         is_valid = False

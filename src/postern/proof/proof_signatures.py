@@ -44,7 +44,7 @@ class SignatureCheck:
 
     def finish(self) -> dict[int, Checkpoint]:
         """Return the trusted checkpoints by the number of their entry."""
-        given = {id(checkpoint) for checkpoint in self._given}
+        given_ids = {id(checkpoint) for checkpoint in self._given}
         merged = sorted((*self._given, *self._anchored), key=lambda checkpoint: checkpoint.number)
         trusted: dict[int, Checkpoint] = {}
         unknown: list[Checkpoint] = []
@@ -59,8 +59,8 @@ class SignatureCheck:
                 self.report.add(FindingKind.REWRITTEN, message, entry=checkpoint.number)
             else:
                 trusted.setdefault(checkpoint.number, checkpoint)
-                self.report.checkpoints += id(checkpoint) in given
-                self.report.anchored += id(checkpoint) not in given
+                self.report.checkpoints += id(checkpoint) in given_ids
+                self.report.anchored += id(checkpoint) not in given_ids
         self._judge(unknown, trusted)
         return trusted
 

@@ -192,7 +192,7 @@ class RecordCheck:
         if before is not None and not (_follows(before.content, sealed) and self._keeps_input(before.content, sealed)):
             self._add(
                 FindingKind.CHANGED,
-                f"the review {subject} was changed in a way that no review can change (record {record.number})",
+                f"the review {subject} was changed in a way that Postern does not allow (record {record.number})",
                 batch,
             )
         is_input_gone = record.facts is not None and record.facts.get("input") == ""
@@ -298,5 +298,5 @@ def _is_uuid(text: object) -> bool:
 def _subject(content: Mapping[str, Any]) -> UUID:
     subject = content.get("subject")
     if not _is_uuid(subject):
-        raise Malformed("it names no subject")
+        raise Malformed("its subject is missing or not valid")
     return UUID(str(subject))

@@ -151,20 +151,39 @@ def _check_sessions(
             report.sessions_purged += 1
             if not ledger.proves(stated.purged_entry):
                 number = stated.purged_entry
-                report.notes.append(f"session {key} is gone; entry {number} says it was purged, but is not signed yet")
+                report.notes.append(
+                    f"session {key} no longer exists; entry {number} says that it was purged, but no checkpoint covers "
+                    "that entry yet"
+                )
 
 
 def _check_session(
     session: VerifiedSession, stated: Stated, ledger: LedgerCheck, recordings: SegmentCheck, report: VerificationReport
 ) -> None:
     key = session.session_id
-    good = True
     if stated.is_purged:
         report.notes.append(
             f"entry {stated.purged_entry} says that session {key} was purged, but it still exists: the purge is in "
             "progress, or was interrupted"
         )
         report.purges_undone += not session.segments
+    good = check_facts(session, stated, report)
+    proven = recordings.expect(ledger.org_id, session, stated, is_proven=ledger.proves(stated.closed_entry))
+    if stated.closed_entry and not ledger.proves(stated.closed_entry):
+        report.sessions_pending += 1
+    elif not stated.closed_entry and ledger.proves(stated.opened_entry):
+        report.sessions_open += 1
+    elif not stated.closed_entry:
+        report.sessions_pending += 1
+    elif good and proven:
+        report.sessions_proven += 1
+        report.sessions_incomplete += not stated.is_complete
+
+
+def check_facts(session: VerifiedSession, stated: Stated, report: VerificationReport) -> bool:
+    """Compare a session's row with what the ledger says about it; return whether they match."""
+    key = session.session_id
+    good = True
     try:
         if not stated.opens(session.opening):
             what = "its user, connection, start or request was changed after it was opened"
@@ -177,13 +196,4 @@ def _check_session(
     except Malformed as error:
         report.add(FindingKind.CHANGED, f"session {key} has invalid facts: {error.message}", session=key)
         good = False
-    proven = recordings.expect(ledger.org_id, session, stated, is_proven=ledger.proves(stated.closed_entry))
-    if stated.closed_entry and not ledger.proves(stated.closed_entry):
-        report.sessions_pending += 1
-    elif not stated.closed_entry and ledger.proves(stated.opened_entry):
-        report.sessions_open += 1
-    elif not stated.closed_entry:
-        report.sessions_pending += 1
-    elif good and proven:
-        report.sessions_proven += 1
-        report.sessions_incomplete += not stated.is_complete
+    return good

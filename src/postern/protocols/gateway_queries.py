@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -87,8 +88,9 @@ class Question:
     """A query about the target's catalogue.
 
     `values` are the names of arguments, in the order of the statement's parameters. `shape` makes the answer from all
-    rows. `overhead` is the maximum number of bytes of JSON that a row adds besides its cells. `missing` is the error if
-    there is no row, where that means that the object does not exist.
+    rows. `overhead` is the maximum number of bytes of JSON that a row adds besides its cells, of which `shown` returns
+    those that the answer has. `missing` is the error if there is no row, where that means that the object does not
+    exist.
     """
 
     statement: str
@@ -96,6 +98,49 @@ class Question:
     shape: Callable[[Sequence[Row]], dict[str, Any]]
     overhead: int = 8
     missing: str = ""
+    shown: Callable[[Row], Row] = lambda row: row
+
+    def cost(self, row: Row) -> int:
+        """Return the most bytes that a row adds to the answer."""
+        return len(json.dumps(self.shown(row), ensure_ascii=False).encode()) + self.overhead
+
+
+# First cells of the rows of a whole schema. Their order puts all names before all columns, so that a large schema that
+# is cut still has every table.
+CURRENT, DATABASE, TABLE, COLUMN = "0", "1", "2", "3"
+
+
+def shown_of_schema(row: Row) -> Row:
+    """Return the cells of a whole schema's row that the answer has: a column's schema and table were there before."""
+    return row[3:] if row[0] == COLUMN else row[1:]
+
+
+def shape_schema(rows: Sequence[Row], kinds: Mapping[str, str], nullable: str) -> dict[str, Any]:
+    """Make the answer from rows (first cell, schema or database, table, kind or column, type, nullable, position).
+
+    `kinds` are the names of the kinds of relations that are not tables; `nullable` is the cell of a column that is.
+    """
+    database: str | None = None
+    databases: list[str | None] = []
+    schemas: dict[str | None, list[dict[str, Any]]] = {}
+    columns: dict[tuple[str | None, str | None], list[dict[str, Any]]] = {}
+    for part, place, table, name, kind, is_nullable, _ in rows:
+        if part == CURRENT:
+            database = place
+        elif part == DATABASE:
+            databases.append(place)
+        elif part == TABLE:
+            own = columns[place, table] = []
+            schemas.setdefault(place, []).append(
+                {"name": table, "kind": kinds.get(name or "", "table"), "columns": own}
+            )
+        elif (place, table) in columns:  # not made since the tables were read
+            columns[place, table].append({"name": name, "type": kind, "nullable": is_nullable == nullable})
+    return {
+        "database": database,
+        "databases": databases,
+        "schemas": [{"name": name, "tables": tables} for name, tables in schemas.items()],
+    }
 
 
 @dataclass(frozen=True, slots=True)

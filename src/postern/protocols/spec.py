@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
     from postern.agent.agent_protocols import Targets
+    from postern.domain.sessions.script_parameters import BoundScript
     from postern.domain.targets.target_schema import TargetSchema
     from postern.gateway.agent_dialers import ReachableAgent
     from postern.gateway.clients.session_setup import SessionSetup
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from postern.gateway.rules.row_counts import RowCounter
     from postern.inspection.masking.origins import SessionOrigins
     from postern.inspection.masking.statement_facts import StatementFacts
+    from postern.inspection.sql.script_spans import ScriptSpans
     from postern.inspection.sql.sql_parser import Parser, SessionParser
     from postern.interception.pipeline import Interceptor
     from postern.protocols.clients import NativeClient
@@ -104,7 +106,7 @@ class DialectSpec:
 
     `parser` makes a parser for each process, `names` tracks what one session has prepared, and `encodings` guards the
     encoding of its texts. `lineage` finds the columns that answers come from, and `facts` are further facts about
-    statements that masking needs.
+    statements that masking needs. `split` finds where the statements of a script are.
     """
 
     name: str
@@ -113,6 +115,7 @@ class DialectSpec:
     encodings: Callable[[Parser], Interceptor] | None = None
     lineage: Callable[[], Callable[[Callable[[], TargetSchema | None]], SessionOrigins]] | None = None
     facts: Callable[[], StatementFacts] | None = None
+    split: Callable[[], Callable[[str], ScriptSpans]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +140,9 @@ class ProtocolSpec:
     Functions (`tested_by_login`: a connection test only logs in, as there is no catalogue):
     - `wires` makes the steady state of links, `targets` dials, `gate` serves native clients.
     - `host_key` returns the public key by which its listener proves its identity, and creates the key if there is none.
-    - `runner` serves command lines that start a program at the target.
-    - `script` is what `exec` runs; `parameters` are those of the gateway's own logins, given its name there.
+    - `runner` serves command lines and terminals in browsers that start a program at the target.
+    - `script` is what `exec` runs, and `bound_script` the same with parameters that the protocol binds; without it,
+      parameters become literals. `parameters` are those of the gateway's own logins, given its name there.
     - `renderer`, `results` and `answers` read recorded output: as text, as tables, and answer by answer.
     - `row_counts` counts the rows that held statements would affect; `checked_agent` checks what an agent dials.
     - `client` is the program that users start.
@@ -167,6 +171,7 @@ class ProtocolSpec:
     gate: Callable[[GateParts], Gate] | None = None
     host_key: Callable[[Settings], str] | None = None
     runner: Callable[[SessionSetup], Runner] | None = None
+    bound_script: Callable[[BoundScript], Script] | None = None
     parameters: Callable[[str], Mapping[str, str]] = no_parameters
     catalogue: Callable[[], Catalogue | None] = lambda: None
     row_counts: Callable[[Dialer], RowCounter] | None = None

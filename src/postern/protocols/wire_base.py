@@ -186,6 +186,12 @@ class Wire:
         return False
 
     @property
+    def is_interrupted(self) -> bool:
+        """Whether the client has interrupted its last request in the protocol itself, as Ctrl-C does at a terminal.
+        Asked while that request is held."""
+        return False
+
+    @property
     def input_paused(self) -> bool:
         """Whether client input is paused until the target has processed the last control sequence: `poll_client`
         returns None until `flush`."""

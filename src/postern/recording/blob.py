@@ -117,13 +117,13 @@ class BlobFile(io.RawIOBase):
         self._cipher = Cipher(_derive_key(self._keys, segment, preamble), preamble)
         return self._cipher
 
-    def _decrypt(self, made: Cipher, index: int) -> bytes:
+    def _decrypt(self, new_cipher: Cipher, index: int) -> bytes:
         last = index == cipher.count_chunks(self._size) - 1
         begin = cipher.offset(index)
         end = self._size if last else begin + STEP
         if not (self._begin <= begin and end <= self._begin + len(self._piece)):
             self._fetch(begin)
-        return made.decrypt(index, self._piece[begin - self._begin : end - self._begin], last=last)
+        return new_cipher.decrypt(index, self._piece[begin - self._begin : end - self._begin], last=last)
 
     def _fetch(self, begin: int) -> None:
         most = PIECE if begin == 0 else _CHUNKS * STEP

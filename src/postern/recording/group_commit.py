@@ -63,7 +63,11 @@ class GroupCommit:
     def busy(self) -> set[Path]:
         """Return the files that are being written or sealed."""
         with self._lock:
-            return {spool.path for spool in self._spools} | {one.spool.path for one in self._ended} | self._sealed
+            return (
+                {spool.path for spool in self._spools}
+                | {recording.spool.path for recording in self._ended}
+                | self._sealed
+            )
 
     def register(self, spool: Spool) -> None:
         with self._lock:
@@ -110,7 +114,7 @@ class GroupCommit:
         self._check_space()
         with self._lock:
             ended, self._ended = self._ended, []
-            self._sealed |= {one.spool.path for one in ended}
+            self._sealed |= {recording.spool.path for recording in ended}
             dirty = [spool for spool in self._spools if spool.dirty]
         if ended:
             self._sealing.submit(self._seal, ended)
@@ -118,9 +122,9 @@ class GroupCommit:
             try:
                 spool.sync()
             except RecordingFailed as error:
-                log.error("%s; its session will end", error.message)
+                log.error("%s; its session ends", error.message)
             except Exception as error:
-                log.exception("the recording %s could not be synced; its session will end", spool.path.name)
+                log.exception("a recording could not be synced; its session ends: recording=%s", spool.path.name)
                 spool.fail(str(error))
 
     def _seal(self, ended: list[_Ended]) -> None:
@@ -128,7 +132,7 @@ class GroupCommit:
             _seal(ended)
         finally:
             with self._lock:
-                self._sealed -= {one.spool.path for one in ended}
+                self._sealed -= {recording.spool.path for recording in ended}
 
     def _check_space(self) -> None:
         if self._space is None:
@@ -142,14 +146,14 @@ class GroupCommit:
 
 
 def _seal(ended: list[_Ended]) -> None:
-    errors = seal_all([(one.spool.path, one.sealed) for one in ended])
-    for one, failure in zip(ended, errors, strict=True):
+    errors = seal_all([(recording.spool.path, recording.sealed) for recording in ended])
+    for recording, failure in zip(ended, errors, strict=True):
         error = failure
         try:
-            one.spool.close(sealed=error is None)
+            recording.spool.close(sealed=error is None)
         except Exception as trouble:
             error = error or trouble
         try:
-            one.done(error)
+            recording.done(error)
         except Exception:
-            log.exception("the completion callback of recording %s failed", one.spool.path.name)
+            log.exception("the completion callback of a recording failed: recording=%s", recording.spool.path.name)

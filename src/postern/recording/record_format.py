@@ -17,10 +17,12 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 from zlib import crc32
 
+from postern.domain.sessions.results import Mask
 from postern.errors import Malformed
 from postern.interception.events import (
     RUN,
@@ -28,6 +30,8 @@ from postern.interception.events import (
     Completed,
     End,
     Event,
+    Mark,
+    Masked,
     Note,
     Operation,
     Phase,
@@ -47,6 +51,7 @@ REFUSAL: Final = 4
 NOTE: Final = 5
 END: Final = 6
 RESIZED: Final = 7
+MASKED: Final = 8
 
 PREFIX = struct.Struct("<IBQ")
 CRC = struct.Struct("<I")
@@ -55,6 +60,10 @@ FILE_PREFIX = struct.Struct("<8sHI")
 _OPERATION = struct.Struct("<QBBII")  # exchange, phase, truncated, number of values, bytes of text
 _COMPLETED = struct.Struct("<QqQIII")  # exchange, rows or -1, micros, sizes of tag, error code and error
 _REFUSAL = struct.Struct("<QII")  # exchange, sizes of rule and message
+_MASKED = struct.Struct("<QIIIHI")  # exchange, at, size, rows, number of masks and of marks
+_MASK = struct.Struct("<HHH")  # sizes of rule and strategy, number of information types
+_NAME = struct.Struct("<H")  # size of an information type's name
+_MARK = struct.Struct("<HBQHI")  # number of the mask, whole, count, number of columns, bytes of rows
 _RESIZED = struct.Struct("<II")  # columns and rows
 _LENGTH = struct.Struct("<i")  # of a bind value; -1 is NULL
 
@@ -167,6 +176,8 @@ def _encode(event: Event, micros: int) -> bytes:
         return _encode_shown(event, micros)
     if isinstance(event, Operation):
         return _encode_operation(event, micros)
+    if isinstance(event, Masked):
+        return _encode_masked(event, micros)
     if isinstance(event, Completed):
         return _encode_completed(event, micros)
     if isinstance(event, Refusal):
@@ -238,6 +249,63 @@ def _encode_shown(event: ClientOutput, micros: int) -> bytes:
     data = event.data
     head = _pack_prefix(len(data), SHOWN, micros)
     return b"".join((head, data, _pack_crc(_crc32(data, _crc32(head)))))
+
+
+def _encode_masked(event: Masked, micros: int) -> bytes:
+    """Encode marks. Each mask is written once, and marks refer to it. Most results of a session have the same ones."""
+    numbers: dict[Mask, int] = {}
+    parts: list[bytes] = []
+    for mark in event.marks:
+        number = numbers.setdefault(mark.mask, len(numbers))
+        parts += (
+            _MARK.pack(number, mark.whole, mark.count, len(mark.columns), len(mark.rows)),
+            _encode_columns(mark.columns),
+            mark.rows,
+        )
+    head = _MASKED.pack(event.exchange, event.at, event.size, event.rows, len(numbers), len(event.marks))
+    return _record(MASKED, micros, b"".join([head, *map(_encode_mask, numbers), *parts]))
+
+
+@lru_cache(maxsize=64)
+def _encode_columns(columns: tuple[int, ...]) -> bytes:
+    return struct.pack(f"<{len(columns)}H", *columns)
+
+
+@lru_cache(maxsize=256)
+def _encode_mask(mask: Mask) -> bytes:
+    rule, strategy, *names = (
+        text.encode("utf-8", "surrogatepass") for text in (mask.rule, mask.strategy, *mask.info_types)
+    )
+    types = b"".join([_NAME.pack(len(name)) + name for name in names])
+    return _MASK.pack(len(rule), len(strategy), len(names)) + rule + strategy + types
+
+
+def _decode_masked(payload: bytes) -> Masked:
+    exchange, at, size, rows, number_of_masks, number_of_marks = _MASKED.unpack_from(payload)
+    position = _MASKED.size
+    masks: list[Mask] = []
+    for _ in range(number_of_masks):
+        mask, position = _decode_mask(payload, position)
+        masks.append(mask)
+    marks: list[Mark] = []
+    for _ in range(number_of_marks):
+        number, whole, count, width, length = _MARK.unpack_from(payload, position)
+        columns, position = _take(payload, position + _MARK.size, 2 * width)
+        bits, position = _take(payload, position, length)
+        marks.append(Mark(masks[number], struct.unpack(f"<{width}H", columns), bits, count, bool(whole)))
+    return Masked(exchange, at, size, rows, marks)
+
+
+def _decode_mask(payload: bytes, at: int) -> tuple[Mask, int]:
+    rule_size, strategy_size, number_of_types = _MASK.unpack_from(payload, at)
+    rule, at = _take(payload, at + _MASK.size, rule_size)
+    strategy, at = _take(payload, at, strategy_size)
+    types: list[str] = []
+    for _ in range(number_of_types):
+        (size,) = _NAME.unpack_from(payload, at)
+        name, at = _take(payload, at + _NAME.size, size)
+        types.append(_text(name))
+    return Mask(_text(rule), _text(strategy), tuple(types)), at
 
 
 def _encode_completed(event: Completed, micros: int) -> bytes:
@@ -332,4 +400,5 @@ _DECODERS: dict[int, Callable[[bytes], Event]] = {
     NOTE: _decode_note,
     END: _decode_end,
     RESIZED: _decode_resized,
+    MASKED: _decode_masked,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from postern.errors import Malformed, RecordingFailed
-from postern.interception.events import ClientOutput, Event, Note
+from postern.interception.events import ClientOutput, Event, Masked, Note
 from postern.recording.record_format import encode
 from postern.recording.segments import Segments
 
@@ -11,7 +11,7 @@ OUTPUT_LIMIT_REACHED = "output limit reached"
 
 
 class Recorder:
-    """Records every event, but output only up to `output_limit` bytes. A Note marks where output was cut."""
+    """Records every event, but output with its masks only up to `output_limit` bytes. A Note marks where it was cut."""
 
     __slots__ = ("_left", "output_limit", "segments", "truncated")
 
@@ -47,6 +47,8 @@ class Recorder:
 
     def _encode(self, event: Event, micros: int) -> bytes:
         """Encode an event. Output over the limit is dropped, and noted the first time."""
+        if isinstance(event, Masked):
+            return self._encode_masks(event, micros)
         if not isinstance(event, ClientOutput):
             return encode(event, micros)
         size = len(event.data)
@@ -56,6 +58,21 @@ class Recorder:
         if self.truncated:
             return b""
         recorded = encode(ClientOutput(event.data[: self._left]), micros) if self._left else b""
+        return recorded + self._cut(micros)
+
+    def _encode_masks(self, event: Masked, micros: int) -> bytes:
+        """Encode the masks of the output that follows. If they do not fit, the output is cut: no reader should take a
+        masked value for a real one.
+        """
+        if self.truncated:
+            return b""
+        recorded = encode(event, micros)
+        if len(recorded) > self._left:
+            return self._cut(micros)
+        self._left -= len(recorded)
+        return recorded
+
+    def _cut(self, micros: int) -> bytes:
         self._left = 0
         self.truncated = True
-        return recorded + encode(Note(OUTPUT_LIMIT_REACHED, {"limit": str(self.output_limit)}), micros)
+        return encode(Note(OUTPUT_LIMIT_REACHED, {"limit": str(self.output_limit)}), micros)

@@ -10,48 +10,38 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
-from typing import Protocol
 from uuid import UUID
 
 from postern.domain.rules.trial import Step
 from postern.domain.sessions.recorded import ERROR, SIZE, Exchange, Kind, Missing, Moment
-from postern.domain.sessions.results import CUT, Finished, Problem, Result
+from postern.domain.sessions.results import Result
 from postern.domain.sessions.segment import Segment
-from postern.domain.sessions.session import EndReason, Session, require_recording
+from postern.domain.sessions.session import Session, require_recording
 from postern.domain.text import one_line
 from postern.errors import Malformed, NotFound, PosternError
-from postern.interception.events import ClientOutput, Completed, Event, Note, Operation, Refusal
+from postern.interception.events import Event, Operation
 from postern.recording import recording_timeline, seek
 from postern.recording.layout import SEALED_SUFFIX, SPOOL_SUFFIX, read_sealed_name, read_spool_name, sealed_folder
 from postern.recording.reader import SegmentReader
 from postern.recording.record_format import Header
-from postern.recording.recorder import OUTPUT_LIMIT_REACHED
+from postern.recording.recorded_results import RecordedResults, ResultReader
 from postern.recording.recording_rendering import (
     Gap,
     RecordingReplay,
     Renderer,
     describe,
-    describe_note,
     piece_of,
     text_of,
 )
 from postern.recording.steps import AnswerReader, LineAnswers, steps
 from postern.recording.stored import Hashed, SegmentRows, StoredSegments
-from postern.recording.tail import RecordingTail
+from postern.recording.tail import RecordingTail, ResultTail
 from postern.store.ports.target_ports import Piece
 
 GONE = "it is missing from the blob store"
 CHANGED = "its bytes differ from those that were stored"
 
 __all__ = ["Gap", "RecordingLibrary", "Renderer", "ResultReader", "describe", "text_of"]
-
-
-class ResultReader(Protocol):
-    """Decoder of a script's output: turns wire bytes into values. One per reading."""
-
-    def feed(self, data: bytes) -> list[Result]:
-        """Decode the next bytes of the stream, cut anywhere; return what is complete."""
-        ...
 
 
 class RecordingLibrary:
@@ -116,7 +106,7 @@ class RecordingLibrary:
                     micros = record[0]
                     yield record
                 end, problem = copy.reader.end, copy.problem
-                if end is None and copy.is_live:  # its last record can be incomplete
+                if end is None and copy.is_live:
                     return  # its last record can be incomplete
                 goes_on = end is not None and end.continues
                 if problem:
@@ -167,12 +157,16 @@ class RecordingLibrary:
             return recording_timeline.exchanges(
                 self.rendered_records(session, since), output, in_turn=protocol not in self._framed
             )
-        told = seek.without_rendering(reading.records(seek.first_segment(reading, since)))
-        return recording_timeline.exchanges(told, 0, in_turn=True)
+        records = seek.without_rendering(reading.records(seek.first_segment(reading, since)))
+        return recording_timeline.exchanges(records, 0, in_turn=True)
 
     def tail(self, session: Session | UUID, since: int = 0) -> RecordingTail:
         """Follow a session that runs, has ended, or whose recording has not started. Starts as `moments` does."""
         return RecordingTail(self.reading(session), self.make_replay, since)
+
+    def result_tail(self, session: Session | UUID) -> ResultTail:
+        """Follow the results of a script that runs, has ended, or whose recording has not started."""
+        return ResultTail(self.reading(session), self._readers)
 
     def make_replay(self, protocol: str) -> tuple[RecordingReplay, bool]:
         """Return a new replay, and whether each output record is whole messages."""
@@ -188,29 +182,10 @@ class RecordingLibrary:
         values = self._readers.get(protocol)
         if values is None and protocol:
             raise NotFound(f"sessions of {protocol!r} do not have results as values")
-        reader: ResultReader | None = values() if values else None
-        is_cut = False
+        results = RecordedResults(values() if values else None)
         for _, event in self.records(session):
-            if isinstance(event, ClientOutput):
-                if reader is None:
-                    continue
-                try:
-                    results = reader.feed(event.data)
-                except PosternError as error:
-                    reader = None
-                    results = [Problem(CUT, f"the rest cannot be read as values: {error.message}", fails=False)]
-                yield from results
-            elif isinstance(event, Note):
-                cut = event.text == OUTPUT_LIMIT_REACHED
-                is_cut = is_cut or cut
-                if event.details.get("reason") != EndReason.FAILED:  # the error says this, with details
-                    text = describe_note(event).decode(errors="replace").strip()
-                    yield Problem(CUT if cut else "NOTE", text, fails=False)
-            elif isinstance(event, Gap):
-                reader, is_cut = None, True
-                yield Problem(CUT, str(event), fails=False)
-            elif is_cut:
-                yield from _yield_end(event)
+            yield from results.take(event)
+        yield from results.rest()
 
     def operations(self, session: Session | UUID, since: int = 0) -> Iterator[tuple[float, bytes]]:
         """Yield (milliseconds since start, statement text) of all operations, with a comment for each missing part.
@@ -387,13 +362,6 @@ class _Copy:
         row, hashed = self._row, self._hashed
         if row and hashed and not self.problem and (hashed.size, hashed.digest) != (row.size, row.digest):
             self.problem = CHANGED
-
-
-def _yield_end(event: object) -> Iterator[Result]:
-    if isinstance(event, Refusal):
-        yield Problem("ERROR", event.message)
-    elif isinstance(event, Completed):
-        yield Problem("ERROR", event.error, code=event.error_code) if event.error else Finished(event.tag)
 
 
 def _make_line_reader(renderer: Callable[[], Renderer]) -> AnswerReader:

@@ -64,9 +64,9 @@ class RecordingReplay:
         """Return the unfinished output, and a note for a gap."""
         if isinstance(event, End):
             return [] if event.continues else self._flush()
-        found = self._flush()
+        pieces = self._flush()
         self._lost = None if self._framed else ResyncPoint()
-        return [*found, (ERROR, f"[note] {event}\n".encode())]
+        return [*pieces, (ERROR, f"[note] {event}\n".encode())]
 
     def _flush(self) -> list[tuple[Kind, bytes]]:
         if self._renderer is None or self._lost is not None:
@@ -95,7 +95,7 @@ class RecordingReplay:
         try:
             pieces = self._renderer.feed(data)
         except Exception:
-            log.exception("recorded output could not be rendered; the rest is passed as raw bytes")
+            log.exception("recorded output could not be rendered; the rest is returned as raw bytes")
             self._renderer = None
             return [(ERROR, b"[note] output could not be rendered; the raw bytes follow\n"), (OUTPUT, data)]
         return _label_streams(pieces)

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from postern.domain.sessions.recorded import ERROR, OUTPUT, Exchange, Kind
-from postern.interception.events import Completed, Event, Note, Operation, Phase, Refusal
+from postern.domain.sessions.recorded import ERROR, OUTPUT, Exchange, Kind, MaskedValues
+from postern.interception.events import Completed, Event, Masked, Note, Operation, Phase, Refusal
 from postern.recording.recording_rendering import Gap, as_bytes, describe_note, text_of
 
 _decoder = codecs.getincrementaldecoder("utf-8")
@@ -24,13 +24,13 @@ _MOST_BYTES = 4 << 20
 Told = tuple[int, Event | Gap, list[tuple[Kind, bytes]]]
 
 
-def exchanges(told: Iterable[Told], output: int, *, in_turn: bool) -> Iterator[Exchange]:
+def exchanges(events: Iterable[Told], output: int, *, in_turn: bool) -> Iterator[Exchange]:
     """Yield exchanges. `output` limits the bytes of output of each.
 
     `in_turn`: output answers the oldest request that has not ended; otherwise it belongs to the latest one.
     """
     waiting = _Waiting(output, in_turn=in_turn)
-    for micros, event, pieces in told:
+    for micros, event, pieces in events:
         waiting.take(micros, event, pieces)
         yield from waiting.ready()
     yield from waiting.rest()
@@ -50,6 +50,8 @@ class _Waiting:
             self._complete(event)
         elif isinstance(event, Refusal):
             self._refuse(micros, event)
+        elif isinstance(event, Masked):
+            self._count_masks(event)
         elif isinstance(event, Note):
             self._add(Exchange(micros, note=describe_note(event).decode(errors="replace").strip(), ended=True))
         elif isinstance(event, Gap):
@@ -70,13 +72,13 @@ class _Waiting:
         self._size -= _size_of(first)
         return first
 
-    def _add(self, one: Exchange) -> None:
-        self._row.append(one)
-        self._size += _size_of(one)
+    def _add(self, exchange: Exchange) -> None:
+        self._row.append(exchange)
+        self._size += _size_of(exchange)
 
     def _complete(self, event: Completed) -> None:
         """End an exchange, and all earlier ones that have not ended: answers come in order, so those were skipped."""
-        if not any(one.number == event.exchange for one in self._row if not one.note):
+        if not any(exchange.number == event.exchange for exchange in self._row if not exchange.note):
             return
         for exchange in self._row:
             if exchange.note or exchange.number > event.exchange:
@@ -90,7 +92,7 @@ class _Waiting:
             exchange.ended = True
 
     def _refuse(self, micros: int, event: Refusal) -> None:
-        mine = [one for one in self._row if not one.note and one.number == event.exchange]
+        mine = [exchange for exchange in self._row if not exchange.note and exchange.number == event.exchange]
         if not mine:
             mine = [Exchange(micros, event.exchange)]
             self._add(mine[0])
@@ -99,6 +101,19 @@ class _Waiting:
                 _readable(event.rule),
                 _readable(event.message),
             )  # its answer is still to come
+
+    def _count_masks(self, event: Masked) -> None:
+        """Add the marks to the request that the output answers. Output between requests has none."""
+        requests = (each for each in self._row if not each.note and not each.prepared and each.number == event.exchange)
+        exchange = next(requests, None) or self._find_answered()
+        if exchange is None:
+            return
+        for mark in event.marks:
+            count = event.values(mark)
+            if count:
+                values = exchange.masked.setdefault((mark.mask.rule, mark.mask.strategy), MaskedValues())
+                values.info_types.update(mark.mask.info_types)
+                values.count += count
 
     def _show(self, micros: int, pieces: list[tuple[Kind, bytes]]) -> None:
         exchange = self._find_answered()
@@ -118,7 +133,7 @@ class _Waiting:
         open_ones = (exchange for exchange in self._row if not exchange.note and not exchange.ended)
         if self._in_turn:
             return next(open_ones, None)
-        return next((one for one in reversed(self._row) if not one.note), None)
+        return next((exchange for exchange in reversed(self._row) if not exchange.note), None)
 
 
 def _start_exchange(micros: int, event: Operation) -> Exchange:
@@ -148,5 +163,11 @@ def _readable(text: str) -> str:
     return as_bytes(text).decode(errors="backslashreplace")
 
 
-def _size_of(one: Exchange) -> int:
-    return 200 + one.statement_size + sum(map(len, filter(None, one.values))) + len(one.output) + len(one.errors)
+def _size_of(exchange: Exchange) -> int:
+    return (
+        200
+        + exchange.statement_size
+        + sum(map(len, filter(None, exchange.values)))
+        + len(exchange.output)
+        + len(exchange.errors)
+    )

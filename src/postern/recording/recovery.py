@@ -72,7 +72,7 @@ def recover(
             continue
         parsed_name = read_spool_name(path.name)
         if parsed_name is None:
-            log.warning("%s is not named like a recording; it was ignored", path)
+            log.warning("a file that is not named like a recording was ignored: file=%s", path)
             continue
         session, segment = parsed_name
         if (segment == 1 or segment - 1 in spools_by_session.get(session, {})) and _never_began(path):
@@ -112,7 +112,7 @@ def _recover_session(
             sealed = sealed_path(home, session, started_at, segment)
             # A file is deleted only after its row exists.
             rows = () if sealed.exists() else stored(session)
-            row = next((one for one in rows if one.number == segment), None)
+            row = next((segment_row for segment_row in rows if segment_row.number == segment), None)
             if row is None:
                 recovered = _add_segment(recovered, _read, sealed, segment)
             else:
@@ -132,16 +132,16 @@ def _from_row(row: Segment, started_at: datetime) -> Recovered:
 def _add_segment(
     total: Recovered, step: Callable[..., Recovered], path: Path, segment: int, **options: object
 ) -> Recovered:
-    """Add one segment to `found`. An error is reported, and does not affect the other segments."""
+    """Add one segment to `total`. An error is reported, and does not affect the other segments."""
     try:
         addition = step(total.session, path, **options)
     except Malformed as error:
         if path.name.endswith(SPOOL_SUFFIX):
             path.rename(path.with_name(path.name + BROKEN_SUFFIX))
-        log.error("recording %s cannot be read: %s", path, error.message)
+        log.error("a recording cannot be read: recording=%s error=%s", path, error.message)
         addition = Recovered(total.session, damage=error.message)
     except OSError as error:
-        log.error("recording %s cannot be recovered now: %s", path, error)
+        log.error("a recording cannot be recovered now: recording=%s error=%s", path, error)
         addition = Recovered(total.session, damage=str(error))
     return _join(total, addition, segment)
 

@@ -67,7 +67,11 @@ class Segments:
             try:
                 self.spool.append_last(encode(End(reason), micros))
             except RecordingFailed as error:
-                log.error("the end of recording %s could not be written: %s", self.spool.path.name, error.message)
+                log.error(
+                    "the end of a recording could not be written: recording=%s error=%s",
+                    self.spool.path.name,
+                    error.message,
+                )
         self._commits.finish(self.spool, self._sealed_path(), done, soon=soon)
 
     def _start_next(self, micros: int) -> None:
@@ -99,4 +103,4 @@ class Segments:
 
 def _log_seal_error(name: str, error: Exception | None) -> None:
     if error is not None:  # its spool is whole, and is sealed at the next start of the worker
-        log.error("segment %s could not be sealed; it is sealed at the next start: %s", name, error)
+        log.error("a segment could not be sealed; it is sealed at the next start: segment=%s error=%s", name, error)

@@ -44,14 +44,14 @@ class Space:
         try:
             free = self._free(self._folder)
         except OSError as error:
-            log.error("the free space for recordings cannot be determined: %s", error)
+            log.error("the free space for recordings cannot be determined: error=%s", error)
             return
         before = self.refusal
         self.refusal = self.end = ""
         if free < self._least:
             self.refusal = (
                 f"this gateway's disk has {free >> 20} MiB left, but recordings need {self._least >> 20} MiB "
-                "(POSTERN_RECORDING_LEAST_FREE); an administrator has to free disk space"
+                "(POSTERN_RECORDING_LEAST_FREE); an administrator must free disk space"
             )
         if free < self._least // 2:
             self.end = self.refusal

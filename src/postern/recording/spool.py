@@ -108,12 +108,12 @@ class Spool:
         with self._lock:
             if self._descriptor < 0:
                 return
-            known = self.failed
+            was_failed = self.failed
             try:
                 if not sealed:
                     self._sync()
             except RecordingFailed:
-                if not known:
+                if not was_failed:
                     raise
             finally:
                 self.fail("it is closed")

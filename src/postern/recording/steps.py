@@ -82,7 +82,7 @@ class _Answers:
             return
         for answer in answers:
             if answer.lost:
-                yield LostPart(at, f"{answer.lost} is not judged")
+                yield LostPart(at, f"{answer.lost} is not evaluated")
                 continue
             is_own = any(text in self._own for text in answer.texts)
             yield Answered(() if is_own else answer.texts, answer.rows, answer.ends, at=at)
@@ -104,6 +104,6 @@ def steps(
         elif isinstance(event, Gap):
             yield LostPart(at, f"segment {event.segment} cannot be read: {event.reason}")
         elif answers is not None and isinstance(event, Note) and event.text == OUTPUT_LIMIT_REACHED:
-            yield LostPart(at, "its output was recorded only in part")
+            yield LostPart(at, "the output was only partly recorded")
     if answers is not None:
         yield from answers.rest()

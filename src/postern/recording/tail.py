@@ -9,16 +9,20 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 from zlib import crc32
 
-from postern.domain.sessions.recorded import Kind, Moment, Tail
+from postern.domain.sessions.recorded import Moment, Tail
+from postern.domain.sessions.results import Result
 from postern.errors import Malformed
 from postern.interception.events import End, Event
 from postern.recording import seek
 from postern.recording.layout import SPOOL_SUFFIX
 from postern.recording.reader import SegmentReader
 from postern.recording.record_format import CRC, MAX_PAYLOAD, PREFIX, Header, decode
+from postern.recording.recorded_results import RecordedResults, ResultReader
 from postern.recording.recording_rendering import Gap, RecordingReplay
 from postern.recording.resync_point import ResyncPoint
 
@@ -26,19 +30,19 @@ _READ = 256 * 1024  # bytes
 _PATIENCE = 2.0  # seconds in which unreadable data can still become complete
 
 
-class RecordingTail(Tail):
-    """Tail of one session. `replay_of` is `RecordingLibrary.make_replay`."""
+ReadT = TypeVar("ReadT")
 
-    def __init__(
-        self, session: seek.Segmented, replay_of: Callable[[str], tuple[RecordingReplay, bool]], since: int
-    ) -> None:
+
+class RecordTail(Tail[ReadT], ABC):
+    """Tail of one session, from before `since` (microseconds). A subclass turns records into what `read` returns."""
+
+    def __init__(self, session: seek.Segmented, since: int = 0) -> None:
         self._session = session
-        self._replay_of = replay_of
         self._since = since
         self._segment = 0
         self._earliest = 0  # first segment that was searched; those from here to `_segment` are done
         self._source: _Growing | _Whole | None = None
-        self._replay: RecordingReplay | None = None
+        self._has_begun = False
         self._rest: ResyncPoint | None = None
         self._micros = 0
         self._stuck: float | None = None
@@ -61,8 +65,16 @@ class RecordingTail(Tail):
             self._closed = True
             self._drop()
 
-    def read(self, *, settled: bool = False) -> list[Moment]:
-        """Return new moments, from at most _READ bytes of the recording and one record."""
+    @abstractmethod
+    def _start(self, protocol: str) -> bool:
+        """Prepare for a protocol; return whether reading can start at any of its records."""
+
+    @abstractmethod
+    def _items(self, micros: int, event: Event | Gap) -> Iterable[ReadT]:
+        """Return what a record contributes."""
+
+    def read(self, *, settled: bool = False) -> list[ReadT]:
+        """Return what is new, from at most _READ bytes of the recording and one record."""
         with self._lock:
             self._settled = settled
             return [] if self._closed else self._read()
@@ -72,8 +84,8 @@ class RecordingTail(Tail):
             self._source.close()
             self._source = None
 
-    def _read(self) -> list[Moment]:
-        moments: list[Moment] = []
+    def _read(self) -> list[ReadT]:
+        items: list[ReadT] = []
         size = 0
         while size < _READ and not self._ended:
             record = self._next()
@@ -83,11 +95,8 @@ class RecordingTail(Tail):
             self._micros = micros
             size += length
             if self._rest is None or self._rest.has_come(event):
-                moments += [Moment(micros, kind, content) for kind, content in self._pieces(event)]
-        return moments
-
-    def _pieces(self, event: Event | Gap) -> list[tuple[Kind, bytes]]:
-        return (self._replay or RecordingReplay(None)).pieces(event)
+                items += self._items(micros, event)
+        return items
 
     def _next(self) -> tuple[int, Event | Gap, int] | None:
         """Return the next record and its size; None if there is none yet."""
@@ -119,16 +128,16 @@ class RecordingTail(Tail):
             is_missing = self._session.exists(self._segment + 1) and self._is_stuck()
             return self._give_up("it is missing") if is_missing else None
         self._stuck = None
-        if self._replay is None and not self._begin(reader.header):
+        if not self._has_begun and not self._begin(reader.header):
             reader.close()
             return None
         self._source = _Growing(reader) if reader.name.endswith(SPOOL_SUFFIX) else _Whole(reader)
         return None
 
     def _begin(self, header: Header) -> bool:
-        """Start rendering; return False if it has to start in an earlier segment."""
-        self._replay, framed = self._replay_of(header.protocol)
-        if framed:
+        """Start reading; return False if it has to start in an earlier segment."""
+        self._has_begun = True
+        if self._start(header.protocol):
             return True
         first = seek.rendering_segment(self._session, self._segment, self._since)
         self._rest = ResyncPoint(come=first == 1)
@@ -162,6 +171,43 @@ class RecordingTail(Tail):
         if self._stuck is None:
             self._stuck = now
         return self._settled or now - self._stuck > _PATIENCE
+
+
+class RecordingTail(RecordTail[Moment]):
+    """Tail of what a session shows. `replay_of` is `RecordingLibrary.make_replay`."""
+
+    def __init__(
+        self, session: seek.Segmented, replay_of: Callable[[str], tuple[RecordingReplay, bool]], since: int
+    ) -> None:
+        super().__init__(session, since)
+        self._replay_of = replay_of
+        self._replay = RecordingReplay(None)
+
+    def _start(self, protocol: str) -> bool:
+        self._replay, is_framed = self._replay_of(protocol)
+        return is_framed
+
+    def _items(self, micros: int, event: Event | Gap) -> list[Moment]:
+        return [Moment(micros, kind, content) for kind, content in self._replay.pieces(event)]
+
+
+class ResultTail(RecordTail[Result]):
+    """Tail of a script's results. `readers` are their decoders, by protocol."""
+
+    def __init__(self, session: seek.Segmented, readers: Mapping[str, Callable[[], ResultReader]]) -> None:
+        super().__init__(session)
+        self._readers = readers
+        self._results = RecordedResults(None)
+
+    def _start(self, protocol: str) -> bool:
+        reader = self._readers.get(protocol)
+        self._results = RecordedResults(reader() if reader is not None else None)
+        return True  # from the first record on, which is such a point
+
+    def _items(self, micros: int, event: Event | Gap) -> Iterator[Result]:
+        yield from self._results.take(event)
+        if isinstance(event, End) and not event.continues:
+            yield from self._results.rest()
 
 
 class _Whole:

@@ -57,4 +57,4 @@ class UnfinishedSpools:
             try:
                 self.repair()
             except Exception:
-                log.exception("unfinished recordings in %s could not be processed", self._folder)
+                log.exception("unfinished recordings could not be processed: folder=%s", self._folder)

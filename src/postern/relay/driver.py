@@ -63,7 +63,7 @@ _TARGET: Final = Side.TARGET
 _monotonic: Final = time.monotonic
 
 
-_GIVEN_UP: Final = Refuse("cancelled", "this was cancelled while it was held, so it did not run")
+_GIVEN_UP: Final = Refuse("cancelled", "the request was cancelled while it was held, so it did not run")
 
 
 def clock_since(started: float) -> Clock:
@@ -159,6 +159,8 @@ class Driver:
         if is_behind:
             self._behind += len(data)
             self._apply_reading()
+            if link.interrupts_held_request:
+                self.cancel()
 
     def from_target(self, data: bytes) -> None:
         self.target_bytes += len(data)
@@ -342,7 +344,7 @@ class Driver:
 
     def _handle_recording_failure(self, error: RecordingFailed) -> None:
         """End the session: what cannot be recorded is neither shown nor run."""
-        log.error("session ended: its recording could not be written: %s", error.message)
+        log.error("session %s ends: its recording could not be written: %s", self.link.session_id, error.message)
         farewell = self.link.end_unrecorded("the gateway cannot record this session, so it ends", "58030")
         if farewell and self._client is not None:
             self._client.write(farewell)
@@ -374,7 +376,9 @@ class Driver:
             try:
                 self._record(left, self._clock())
             except RecordingFailed as error:
-                log.error("unfinished requests could not be recorded: %s", error.message)
+                log.error(
+                    "session %s: unfinished requests could not be recorded: %s", self.link.session_id, error.message
+                )
 
     def _abort(self) -> None:
         for transport in (self._client, self._target):
@@ -406,8 +410,8 @@ class Driver:
         behind = self.link.held_request is None or self._behind <= MAX_BEHIND
         self._read(Side.CLIENT, goes_on and settled and not full and behind)
 
-    def _read(self, side: Side, wanted: bool) -> None:
+    def _read(self, side: Side, is_reading: bool) -> None:
         transport = self._transport(side)
-        if transport is None or transport.is_closing() or transport.is_reading() is wanted:
+        if transport is None or transport.is_closing() or transport.is_reading() is is_reading:
             return
-        (transport.resume_reading if wanted else transport.pause_reading)()
+        (transport.resume_reading if is_reading else transport.pause_reading)()

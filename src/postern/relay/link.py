@@ -28,6 +28,8 @@ from postern.interception.events import (
     Completed,
     Event,
     Heading,
+    Mark,
+    Masked,
     Note,
     Operation,
     Output,
@@ -93,7 +95,7 @@ class Close:
 
 Effect = Send | Record | HoldEffect | Close
 
-_UNCHANGEABLE = Refuse("pipeline", "an interceptor tried to change a request, which this protocol cannot do")
+_UNCHANGEABLE = Refuse("pipeline", "an interceptor tried to change a request, which this protocol does not support")
 
 
 class Link:
@@ -112,6 +114,8 @@ class Link:
         self._held_at = 0  # index of the operation that the last Hold is about
         self._held_place = 0  # … and the interceptor's index in the chain
         self._warnings: list[Warn] = []  # for the request that is being evaluated
+        self.refusal: Refuse | None = None  # of the last refused request
+        self.warnings: list[Warn] = []  # of the last request that was forwarded with some
         self._warned: set[tuple[int, str]] = set()  # (exchange, rule) pairs that the client was warned about
         self._ended = False
         self._told = False  # the client was sent its final bytes
@@ -162,6 +166,11 @@ class Link:
     def input_paused(self) -> bool:
         """True while client input waits for the target. Call `flush` to end the wait."""
         return not self._ended and self._wire.input_paused
+
+    @property
+    def interrupts_held_request(self) -> bool:
+        """True once the client has interrupted the held request; see `Wire.is_interrupted`."""
+        return self.held_request is not None and self._wire.is_interrupted
 
     @property
     def discarding_response(self) -> bool:
@@ -311,7 +320,7 @@ class Link:
             if wire.has_pending_output:
                 self._from_target(effects)
 
-    def _settle(self, verdict: Verdict, kept: list[Event], outgoing: list[bytes]) -> HoldEffect | None:
+    def _settle(self, verdict: Verdict, events: list[Event], outgoing: list[bytes]) -> HoldEffect | None:
         """Apply the verdict on the held request. After Forward or Warn, evaluation continues behind it. If the policy
         changed meanwhile, the new policy evaluates the request from the start; a refusal stands."""
         parked = self.held_request
@@ -332,7 +341,7 @@ class Link:
             if isinstance(verdict, Warn):
                 self._warnings.append(verdict)
             further = self._judge(parked.request, parked.operation, parked.place)
-        return self._decide(parked.request, further, kept, outgoing)
+        return self._decide(parked.request, further, events, outgoing)
 
     def _judge(self, request: Request, operation: int, place: int) -> Verdict | None:
         """Return the verdict on a request, or None to forward it with its warnings. Evaluation begins at this operation
@@ -362,7 +371,7 @@ class Link:
         return hold
 
     def _decide(
-        self, request: Request, verdict: Verdict | None, kept: list[Event], outgoing: list[bytes]
+        self, request: Request, verdict: Verdict | None, events: list[Event], outgoing: list[bytes]
     ) -> HoldEffect | None:
         """Record the request, then forward or refuse it. A held request is stored as it is."""
         if isinstance(verdict, Hold) and verdict.work is None and self._wire.batch_has_run:
@@ -381,36 +390,38 @@ class Link:
                 runs += 1
         metrics.operations += runs
         if isinstance(verdict, Refuse):
+            self.refusal = verdict
             metrics.refused += 1
-            kept.extend(operations)
-            kept.append(Refusal(operations[0].exchange if operations else 0, verdict.rule, verdict.message))
+            events.extend(operations)
+            events.append(Refusal(operations[0].exchange if operations else 0, verdict.rule, verdict.message))
             self._report_violation("deny", verdict.rule, verdict.message, operations)
             data = self._wire.reject(request, verdict)
         else:
             for operation in operations if runs in (0, len(operations)) else _without_repeats(operations):
-                kept.append(operation)
+                events.append(operation)
                 if len(self._started) >= MOST_STARTED:
                     self._started.clear()
                 self._started[operation.exchange] = self.now
             if self._warnings:
-                self._tell_warnings(kept, operations)
+                self._tell_warnings(events, operations)
             data = self._wire.forward(request)
         if data:
             outgoing.append(data)
         return None
 
-    def _tell_warnings(self, kept: list[Event], operations: Sequence[Operation]) -> None:
+    def _tell_warnings(self, events: list[Event], operations: Sequence[Operation]) -> None:
         """Queue each warning once per request: a statement that is prepared and run in one request triggers it
         twice."""
         warnings: list[Warn] = []
         for warning in self._warnings:
             if warning not in warnings:
                 warnings.append(warning)
-                kept.append(_note(warning))
+                events.append(_note(warning))
                 self._wire.queue_warning(warning)
                 if warning.is_violation:
                     self._report_violation("warn", warning.rule, warning.message, operations)
         self._pipeline.session.metrics.warned += len(warnings)
+        self.warnings = warnings
         self._warnings = []
 
     def ask(self, warning: Warn) -> list[Effect]:
@@ -425,20 +436,23 @@ class Link:
 
     def _from_target(self, effects: list[Effect]) -> None:
         wire = self._wire
-        shown: list[bytes] = []
-        sent = shown  # becomes a separate list once something unrecorded is sent
+        parts: list[bytes] = []
+        sent = parts  # becomes a separate list once something unrecorded is sent
         events: list[Event] = []
         replies: list[bytes] = []
+        masked: list[Event] = []
+        counted = position = 0  # parts before the last marked answer, and their bytes
+        marks = self._pipeline.session.marks
         try:
             while pieces := wire.poll_target():
                 for piece in pieces:
                     if isinstance(piece, bytes):
-                        shown.append(piece)
-                        if sent is not shown:
+                        parts.append(piece)
+                        if sent is not parts:
                             sent.append(piece)
                     elif isinstance(piece, UnrecordedOutput):
-                        if sent is shown:
-                            sent = shown.copy()
+                        if sent is parts:
+                            sent = parts.copy()
                         sent.append(piece.data)
                     elif isinstance(piece, Completed):
                         started = self._started.pop(piece.exchange, None)
@@ -449,20 +463,28 @@ class Link:
                         replies.append(piece.data)
                     else:
                         answer = self._answer(piece, events)
-                        shown.append(answer)
-                        if sent is not shown:
+                        if marks:
+                            while counted < len(parts):
+                                position += len(parts[counted])
+                                counted += 1
+                            masked.append(_collect_marks(piece, position, len(answer), marks))
+                            marks.clear()
+                        parts.append(answer)
+                        if sent is not parts:
                             sent.append(answer)
         finally:
             notes = self._pipeline.session.notes
             if notes:
                 events.extend(notes)
                 notes.clear()
-            data = shown[0] if len(shown) == 1 else b"".join(shown)
+            data = parts[0] if len(parts) == 1 else b"".join(parts)
             if data:
                 events.insert(0, ClientOutput(data))
+            if masked:
+                events = masked + events
             if events:
                 effects.append(Record(events, self.now))
-            if sent is not shown:
+            if sent is not parts:
                 data = b"".join(sent)
             if data:
                 effects.append(Send(_CLIENT, data))
@@ -474,7 +496,7 @@ class Link:
             if self._warned:
                 self._warned.clear()
 
-    def _answer(self, event: Rows | Output, kept: list[Event]) -> bytes:
+    def _answer(self, event: Rows | Output, events: list[Event]) -> bytes:
         verdict = self._pipeline.judge(event, _declared_class(event))
         if isinstance(verdict, Forward | Replace):
             return self._wire.render(event)
@@ -484,14 +506,15 @@ class Link:
                 return self._wire.render(event)
             self._warned.add(key)
             self._pipeline.session.metrics.warned += 1
-            kept.append(_note(verdict))
+            events.append(_note(verdict))
             if verdict.is_violation:
                 self._report_violation("warn", verdict.rule, verdict.message, ())
             return self._wire.warning_bytes(verdict) + self._wire.render(event)
+        self._pipeline.session.marks.clear()  # the client is not shown what was masked
         if not isinstance(verdict, Refuse):
-            verdict = Refuse("pipeline", "an answer cannot wait for a decision, so it was refused")
+            verdict = Refuse("pipeline", "output cannot wait for a decision, so it was blocked")
         self._pipeline.session.metrics.refused += 1
-        kept.append(Refusal(event.exchange, verdict.rule, verdict.message))
+        events.append(Refusal(event.exchange, verdict.rule, verdict.message))
         self._report_violation("deny", verdict.rule, verdict.message, ())
         return self._wire.abort_response(event, verdict)
 
@@ -501,6 +524,10 @@ class Link:
         violated = self._pipeline.session.on_violation
         if violated is not None:
             violated(action, rule, message, operations)
+
+
+def _collect_marks(event: Rows | Output, at: int, size: int, marks: list[Mark]) -> Masked:
+    return Masked(event.exchange, at, size, event.count if isinstance(event, Rows) else 0, marks.copy())
 
 
 def _declared_class(event: Rows | Output) -> type[Event]:
@@ -515,8 +542,8 @@ def _too_late_to_review(hold: Hold) -> Refuse:
     locked."""
     return Refuse(
         rule=hold.rule,
-        message=f"{hold.question}; statements before it in the same batch have run already, so it cannot wait for a "
-        "review and was refused with them",
+        message=f"{hold.question}; statements before it in the same batch have already run, so it cannot wait for a "
+        "review and was denied together with them",
         hint="Send it in a batch of its own (a Sync before it), or send the whole batch without a pause or a Flush.",
     )
 

@@ -22,7 +22,7 @@ from postern.relay.orders import Order
 from postern.relay.relay_target import Start
 
 HOOK = "hook"
-MORE = "\n[it printed more, which is left out]"
+MORE = "\n[output truncated]"
 
 
 @dataclass(frozen=True, slots=True)

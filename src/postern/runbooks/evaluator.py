@@ -52,17 +52,17 @@ _QUOTES = {"squote": "'", "dquote": '"'}
 class TemplateEvaluator:
     """One rendering. Raises Fault.
 
-    - `given`: every parameter's value, as it was given, or empty.
+    - `values`: every parameter's value, as it was given, or empty.
     - `defaults`: defaults of parameters.
-    - `own`: defaults of single places, by their offset.
+    - `own_defaults`: defaults of single places, by their offset.
     - `is_shown`: the result is only displayed and never runs. Its values were checked before some were replaced, so
       that nothing is checked again.
     """
 
     tree: Tree
-    given: Mapping[str, str]
+    values: Mapping[str, str]
     defaults: Mapping[str, str]
-    own: Mapping[int, str]
+    own_defaults: Mapping[int, str]
     syntax: ScriptSyntax
     budget: StepBudget
     is_shown: bool = False
@@ -206,7 +206,7 @@ class TemplateEvaluator:
     def _input(self, node: FieldNode, base: Value) -> str:
         if not isinstance(base, Inputs):
             raise Fault(f"{kind_of(base)} has no fields; use $.{node.name} for an input here", node.at)
-        return self.given[node.name] or self.own.get(node.at, self.defaults.get(node.name, ""))
+        return self.values[node.name] or self.own_defaults.get(node.at, self.defaults.get(node.name, ""))
 
     def _call(self, node: Call, dot: Value) -> Value:
         if node.name in ("and", "or"):
@@ -218,7 +218,7 @@ class TemplateEvaluator:
             return value
         values = [self._value(argument, dot) for argument in node.args]
         if node.name == "index" and isinstance(values[0], Inputs) and isinstance(values[1], str):
-            return self.given[values[1]] or self.defaults.get(values[1], "")
+            return self.values[values[1]] or self.defaults.get(values[1], "")
         self._charge(values, node.at)
         try:
             result = FUNCTIONS[node.name](values) if node.name in FUNCTIONS else self._apply(node, values)

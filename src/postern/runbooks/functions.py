@@ -121,7 +121,7 @@ def _split(values: Sequence[Value]) -> Value:
         raise Fault("a quoted text cannot be split; split it first, then quote the pieces")
     if text.count(separator) > MAX_PIECES:
         raise Fault(f"split returns at most {MAX_PIECES:,} pieces")
-    return [piece for piece in (one.strip(_BLANKS) for one in text.split(separator)) if piece]
+    return [piece for piece in (part.strip(_BLANKS) for part in text.split(separator)) if piece]
 
 
 def _replace_all(text: str, table: Mapping[str, str]) -> str:

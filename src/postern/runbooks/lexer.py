@@ -51,17 +51,17 @@ def tokens(text: str) -> Iterator[TemplateToken]:
     while True:
         opened = text.find("{{", at)
         plain = text[at:] if opened < 0 else text[at:opened]
-        shown = plain.lstrip(_BLANK) if trim else plain
+        visible = plain.lstrip(_BLANK) if trim else plain
         if opened < 0:
-            yield TemplateToken("text", shown, len(text) - len(shown))
+            yield TemplateToken("text", visible, len(text) - len(visible))
             yield TemplateToken("end", "", len(text))
             return
         inside = opened + 2
         if text.startswith("-", inside) and text[inside + 1 : inside + 2] in tuple(_BLANK):
             inside += 2
-            yield TemplateToken("text", shown.rstrip(_BLANK), opened - len(shown))
+            yield TemplateToken("text", visible.rstrip(_BLANK), opened - len(visible))
         else:
-            yield TemplateToken("text", shown, opened - len(shown))
+            yield TemplateToken("text", visible, opened - len(visible))
         comment = _OPEN_COMMENT.match(text, inside)
         if comment is not None:
             at, trim = _after_comment(text, comment.end() - 2)

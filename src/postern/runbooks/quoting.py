@@ -238,7 +238,7 @@ def _without(forbidden: str, quote: str) -> Callable[[str, str], str]:
     def rule(value: str, _: str) -> str:
         match = re.search(forbidden, value)
         if match:
-            raise Fault(f"a value with {match[0]!r} cannot be written between two {quote} here")
+            raise Fault(f"a value with {match[0]!r} cannot be quoted with {quote} here")
         return _double_quotes(value, quote)
 
     return rule

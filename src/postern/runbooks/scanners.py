@@ -146,9 +146,9 @@ class Sql(Scanner):
         while at < len(text) and not self.is_lost:
             limit, closes = len(text), -1
             for number, tag in enumerate(self._tags):  # the outermost ends everything within it
-                found = text.find(tag, at, limit)
-                if found >= 0:
-                    limit, closes = found, number
+                end = text.find(tag, at, limit)
+                if end >= 0:
+                    limit, closes = end, number
             at, opened = self._read_to(text, at, limit)
             if opened:
                 self._tags.append(opened)
@@ -181,14 +181,14 @@ class Sql(Scanner):
                 self._enter(text, match)
         return limit, ""
 
-    def _command(self, text: str, found: re.Match[str]) -> None:
-        if found.lastgroup == "data":
+    def _command(self, text: str, match: re.Match[str]) -> None:
+        if match.lastgroup == "data":
             self.is_lost = True  # lines of data follow, not SQL
-        elif found.lastgroup == "anywhere" or self._before(text, found.start())[-1:] in ("", "\n"):
+        elif match.lastgroup == "anywhere" or self._before(text, match.start())[-1:] in ("", "\n"):
             self._mode = _LINE
 
-    def _enter(self, text: str, found: re.Match[str]) -> None:
-        sign, start = found[0], found.start()
+    def _enter(self, text: str, match: re.Match[str]) -> None:
+        sign, start = match[0], match.start()
         if sign in ("--", "#"):
             self._mode = "\n"
         elif sign == "/*":
@@ -203,8 +203,8 @@ class Sql(Scanner):
             self._mode = self._literal(self._before(text, start), self._offset + start)
         else:
             self._mode = "\\" + sign if self._syntax is ScriptSyntax.BACKSLASH_ESCAPES and sign == '"' else sign
-        if self._mode.startswith("q") and len(text) > found.end():
-            opening = text[found.end()]
+        if self._mode.startswith("q") and len(text) > match.end():
+            opening = text[match.end()]
             self._mode = {"[": "]", "(": ")", "{": "}", "<": ">"}.get(opening, opening) + "'"
 
     def _literal(self, before: str, offset: int) -> str:
@@ -322,8 +322,8 @@ class ProgramScanner(Scanner):
 
     def _leave(self, text: str, at: int) -> int:
         if self._mode in ("\n", "*/"):
-            found = text.find(self._mode, at)
-            self._mode, at = ("", found + len(self._mode)) if found >= 0 else (self._mode, len(text))
+            end = text.find(self._mode, at)
+            self._mode, at = ("", end + len(self._mode)) if end >= 0 else (self._mode, len(text))
             return at
         ending = re.escape(self._mode)
         more = r"|\$\{" if self._mode == "`" else "" if len(self._mode) > 1 else r"|\n"

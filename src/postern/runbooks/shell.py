@@ -171,11 +171,11 @@ class Shell(Scanner):
         if mode == "<<":
             return self._document(text, at)
         if mode == "#":
-            found = text.find("\n", at)
-            if found < 0:
+            line_end = text.find("\n", at)
+            if line_end < 0:
                 return len(text)
             self._open.pop()
-            return found  # the end of the line belongs to the code
+            return line_end  # the end of the line belongs to the code
         if mode in ("'", "$'"):
             return self._quote(text, at, mode)
         if mode == "`":
@@ -265,9 +265,9 @@ class Shell(Scanner):
         if match is None:
             return len(text)
         if match[0] == "\\":
-            taken = text[match.end() : match.end() + 1]
-            self.is_lost |= not taken or (taken == '"' and '"' in self._open)
-            self._inner.append(taken if taken in ("`", "\\", "$") else "\\" + taken)
+            character = text[match.end() : match.end() + 1]
+            self.is_lost |= not character or (character == '"' and '"' in self._open)
+            self._inner.append(character if character in ("`", "\\", "$") else "\\" + character)
             return match.end() + 1
         self._open.pop()
         within = Shell(self.budget, "`")
@@ -282,31 +282,31 @@ class Shell(Scanner):
         within.read(text)
         self._signs = within._signs
 
-    def _sign(self, text: str, found: re.Match[str], mode: str) -> int:
-        sign, after = found[0], found.end()
+    def _sign(self, text: str, match: re.Match[str], mode: str) -> int:
+        sign, after = match[0], match.end()
         if sign == "\\":
-            self.is_lost |= self._splits_a_sign(text, found.start())
-            return self._escape(text, found.start())
+            self.is_lost |= self._splits_a_sign(text, match.start())
+            return self._escape(text, match.start())
         if sign == "case":
             self.is_lost |= "(" in self._open  # its patterns end with unmatched parentheses
         elif sign == "$[":
             self.is_lost = True  # arithmetic in bash, plain text in other shells
         elif sign == "#":
-            self._comment(self._before(text, found.start())[-1:])
+            self._comment(self._before(text, match.start())[-1:])
         elif sign == "<<":
-            return self._announce(text, found)
+            return self._announce(text, match)
         elif sign == "\n":
             self._begin_document()
         elif sign in (")", "))", "}"):
-            return self._shut(found, mode)
+            return self._shut(match, mode)
         elif sign == mode == '"':
             self._open.pop()
         elif sign in ("'", '"', "$'") and self._is_in_double():
-            harmless = _HARMLESS.match(text, found.start())
+            harmless = _HARMLESS.match(text, match.start())
             self.is_lost |= harmless is None
             return harmless.end() if harmless else after
         elif sign in ("(", "(("):
-            self._parenthesis(sign, self._before(text, found.start())[-1:])
+            self._parenthesis(sign, self._before(text, match.start())[-1:])
         elif sign == "${":
             self.is_lost |= text[after : after + 1] in tuple(" \t\n|(")  # commands, in some shells
             self._open.append("{")
@@ -316,9 +316,9 @@ class Shell(Scanner):
 
     def _is_in_double(self) -> bool:
         """Return whether quotes are inside of an expansion or arithmetic within double quotes or similar."""
-        for one in reversed(self._open):
-            if one != "{":
-                return one in _DOUBLES
+        for quote in reversed(self._open):
+            if quote != "{":
+                return quote in _DOUBLES
         return False
 
     def _splits_a_sign(self, text: str, at: int) -> bool:
@@ -368,22 +368,22 @@ class Shell(Scanner):
         self._line = ""
         self._body = Shell(self.budget, "text") if self._announced[0][2] else None
 
-    def _shut(self, found: re.Match[str], mode: str) -> int:
-        sign = found[0]
+    def _shut(self, match: re.Match[str], mode: str) -> int:
+        sign = match[0]
         if mode in ("p", "$p"):
             self._open.pop()
-            return found.start() + 1
+            return match.start() + 1
         if sign == ")" and mode in ("((", "$(("):
             self.is_lost = True  # it was not arithmetic
         elif (sign, mode) in _PAIRS:
             self._open.pop()
-        return found.end()
+        return match.end()
 
-    def _announce(self, text: str, found: re.Match[str]) -> int:
-        document = _DOCUMENT.match(text, found.start())
+    def _announce(self, text: str, match: re.Match[str]) -> int:
+        document = _DOCUMENT.match(text, match.start())
         if document is None or self._is_nested or self._mode not in _CODE_MODES - {"e", "a"}:
             self.is_lost = True
-            return found.end()
+            return match.end()
         word = re.sub(r"\\(.)|['\"]", r"\1", document[2])
         self._announced.append((word, bool(document[1]), word == document[2], self._open.count("(")))
         self.is_lost |= len(self._announced) > MAX_NESTED or _is_in_subscript(self._commands[-1])

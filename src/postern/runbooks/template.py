@@ -71,14 +71,14 @@ class VariableFacts:
 class ParameterSurvey:
     """Survey of a template's parameters.
 
-    - `own`: offsets of places whose pipeline has its own default.
+    - `own_defaults`: defaults of single places, by their offset.
     - `raw`: parameters whose text gets into the script without quotes.
     - `messages`: messages of `required`.
     """
 
     tree: Tree
-    found: dict[str, dict[str, Any]] = field(default_factory=dict)
-    own: dict[int, str] = field(default_factory=dict)
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    own_defaults: dict[int, str] = field(default_factory=dict)
     raw: set[str] = field(default_factory=set)
     messages: dict[str, str] = field(default_factory=dict)
     _exported: dict[str, str] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class ParameterSurvey:
     def parameters(self) -> tuple[Parameter, ...]:
         """Return the parameters by `order`, then by first use. Raises Fault."""
         self._walk(self.tree.body, _ROOT, {"": VariableFacts(_ROOT)}, False)
-        parameters = [Parameter(name=name, **says) for name, says in self.found.items()]
+        parameters = [Parameter(name=name, **says) for name, says in self.facts.items()]
         parameters = [
             replace(parameter, type="select") if parameter.options and parameter.type == "text" else parameter
             for parameter in parameters
@@ -98,29 +98,29 @@ class ParameterSurvey:
     def find_unquoted(self, parameters: tuple[Parameter, ...]) -> tuple[str, ...]:
         return tuple(p.name for p in parameters if p.name in self.raw and p.type not in _STRICT and not p.options)
 
-    def _walk(self, nodes: tuple[Node, ...], dot: ValueMark, known: dict[str, VariableFacts], inside: bool) -> None:
-        known = dict(known)
+    def _walk(self, nodes: tuple[Node, ...], dot: ValueMark, variables: dict[str, VariableFacts], inside: bool) -> None:
+        variables = dict(variables)
         for node in nodes:
             self._visit(node.at)
             if isinstance(node, TemplateAction):
-                mark = self._pipeline(node.pipeline, dot, known, inside)
+                mark = self._pipeline(node.pipeline, dot, variables, inside)
                 if not node.pipeline.names:
                     self.raw |= mark.names
             elif isinstance(node, Block):
-                self._block(node, dot, known, inside)
+                self._block(node, dot, variables, inside)
             elif isinstance(node, Include):
-                self._include(node, dot, known, inside)
+                self._include(node, dot, variables, inside)
 
-    def _block(self, node: Block, dot: ValueMark, known: dict[str, VariableFacts], inside: bool) -> None:
-        within = dict(known)
+    def _block(self, node: Block, dot: ValueMark, variables: dict[str, VariableFacts], inside: bool) -> None:
+        within = dict(variables)
         mark = self._pipeline(node.pipeline, dot, within, inside)
         if node.keyword == "range" and mark.is_root:
             raise Fault("range takes a number or the pieces of split, not the inputs", node.at)
         self._walk(node.body, dot if node.keyword == "if" else mark, within, True)
         self._walk(node.otherwise, dot, within, True)
 
-    def _include(self, node: Include, dot: ValueMark, known: dict[str, VariableFacts], inside: bool) -> None:
-        mark = _NOTHING if node.pipeline is None else self._pipeline(node.pipeline, dot, known, inside)
+    def _include(self, node: Include, dot: ValueMark, variables: dict[str, VariableFacts], inside: bool) -> None:
+        mark = _NOTHING if node.pipeline is None else self._pipeline(node.pipeline, dot, variables, inside)
         body = self.tree.templates.get(node.name)
         if body is None:
             raise Fault(f"the template {node.name!r} does not exist", node.at)
@@ -129,29 +129,29 @@ class ParameterSurvey:
             self._walk(body, mark, {"": VariableFacts(mark)}, inside)
 
     def _pipeline(
-        self, pipeline: TemplatePipeline, dot: ValueMark, known: dict[str, VariableFacts], inside: bool
+        self, pipeline: TemplatePipeline, dot: ValueMark, variables: dict[str, VariableFacts], inside: bool
     ) -> ValueMark:
-        mark = self._mark(pipeline.value, dot, known, inside)
+        mark = self._mark(pipeline.value, dot, variables, inside)
         for name in pipeline.names:
-            if pipeline.assigns and name in known:
-                known[name].mark = ValueMark(mark.is_root, mark.names | known[name].mark.names)
+            if pipeline.assigns and name in variables:
+                variables[name].mark = ValueMark(mark.is_root, mark.names | variables[name].mark.names)
             else:
-                known[name] = VariableFacts(mark)
+                variables[name] = VariableFacts(mark)
         return mark
 
-    def _mark(self, node: Expression, dot: ValueMark, known: dict[str, VariableFacts], inside: bool) -> ValueMark:
+    def _mark(self, node: Expression, dot: ValueMark, variables: dict[str, VariableFacts], inside: bool) -> ValueMark:
         self._visit(node.at)
         if isinstance(node, Literal):
             return _NOTHING
         if isinstance(node, Dot):
             return dot
         if isinstance(node, VariableNode):
-            return known[node.name].mark if node.name in known else _NOTHING
+            return variables[node.name].mark if node.name in variables else _NOTHING
         if isinstance(node, FieldNode):
-            return self._input(node.name, self._mark(node.base, dot, known, inside), node.at)
+            return self._input(node.name, self._mark(node.base, dot, variables, inside), node.at)
         marks = [
-            self._mark(one, dot, known, inside or (number > 0 and node.name in ("and", "or")))
-            for number, one in enumerate(node.args)
+            self._mark(argument, dot, variables, inside or (number > 0 and node.name in ("and", "or")))
+            for number, argument in enumerate(node.args)
         ]
         if node.name == "index" and marks[0].is_root:
             key = node.args[1]
@@ -159,7 +159,7 @@ class ParameterSurvey:
                 raise Fault("index takes the name of an input as a literal of the runbook", node.at)
             return self._input(key.value, marks[0], node.at)
         if node.subject is not None:
-            self._note(node, self.found[node.subject.name], node.subject, inside)
+            self._note(node, self.facts[node.subject.name], node.subject, inside)
         if node.name in _SAFE:
             return _NOTHING
         return ValueMark(names=frozenset().union(*(mark.names for mark in marks)))
@@ -167,14 +167,14 @@ class ParameterSurvey:
     def _input(self, name: str, base: ValueMark, at: int) -> ValueMark:
         if not base.is_root:
             raise Fault(f"a text has no fields: within range, with and template, write the input as $.{name}", at)
-        if name not in self.found:
-            if len(self.found) >= MAX_PARAMETERS:
+        if name not in self.facts:
+            if len(self.facts) >= MAX_PARAMETERS:
                 raise Fault(f"a runbook has at most {MAX_PARAMETERS} parameters", at)
             if not name or not name.isprintable():
                 raise Fault("the name of a parameter must be one line of printable characters", at)
             if len(name) > MAX_NAME:
                 raise Fault(f"the name of a parameter has at most {MAX_NAME} characters", at)
-            self.found[name] = {}
+            self.facts[name] = {}
         return ValueMark(names=frozenset({name}))
 
     def _note(self, call: Call, says: dict[str, Any], subject: FieldNode, inside: bool) -> None:
@@ -183,7 +183,7 @@ class ParameterSurvey:
             says["required"] = True
             self.messages[subject.name] = first
         elif call.name == "default":
-            self.own.setdefault(subject.at, first)
+            self.own_defaults.setdefault(subject.at, first)
             if isinstance(call.args[0], Literal):
                 says["default"] = first
         elif call.name == "options":
@@ -266,7 +266,7 @@ class Template:
 
     def _run(self, inputs: Mapping[str, str], syntax: ScriptSyntax, budget: StepBudget, *, is_shown: bool) -> Rendered:
         defaults = {parameter.name: parameter.default for parameter in self.parameters if parameter.default}
-        machine = TemplateEvaluator(self._tree, inputs, defaults, self._survey.own, syntax, budget, is_shown)
+        machine = TemplateEvaluator(self._tree, inputs, defaults, self._survey.own_defaults, syntax, budget, is_shown)
         try:
             return Rendered(machine.run(), machine.environment)
         except Fault as fault:

@@ -31,9 +31,9 @@ Value: TypeAlias = str | int | float | bool | list[str] | Inputs | None
 
 
 def quoted_text(text: str, value: str, quote: str) -> Quoted:
-    made = Quoted(text)
-    made.value, made.quote = value, quote
-    return made
+    quoted = Quoted(text)
+    quoted.value, quoted.quote = value, quote
+    return quoted
 
 
 def parts_of(text: str) -> tuple[str, ...]:

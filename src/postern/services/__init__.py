@@ -1,1 +1,1 @@
-"""Use cases, one file each. They decide who is allowed to do what, and know neither HTTP nor SQL."""
+"""Use cases, one file each. They decide about permissions, and know neither HTTP nor SQL."""

@@ -1,4 +1,4 @@
-"""Admission: the check of who can open which connection now. This is the only place that creates a Permit.
+"""Admission: the check whether a principal can open a connection now. This is the only place that creates a Permit.
 
 Opening a native session costs three statements: the grant, the policy unless it is cached here, and the row of the
 session (services/sessions.py).
@@ -7,7 +7,7 @@ session (services/sessions.py).
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -15,8 +15,10 @@ from uuid import UUID
 
 from postern.domain.features import Feature
 from postern.domain.identity.credential import Grant, Verifier
+from postern.domain.identity.login import BrowserTerminal
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import Review
+from postern.domain.rules.access import explain
 from postern.domain.rules.guardrail import unenforceable
 from postern.domain.rules.masking import DEFAULT_TYPES, InfoType, Strategy, info_type
 from postern.domain.rules.permit import Permit, seal
@@ -24,8 +26,9 @@ from postern.domain.rules.policy import Policy
 from postern.domain.runbook import RunbookRef
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import Verb
-from postern.domain.targets.connection import SSH, Connection, Extra, Toggle
-from postern.errors import Denied, NotFound, PosternError, Unauthenticated, Unavailable
+from postern.domain.targets.connection import OF_VALUES, SSH, TERMINAL, Connection, Extra, Toggle
+from postern.domain.targets.connection_use import ConnectionAccess, ConnectionUse, UseAccess
+from postern.errors import Denied, NotFound, PosternError, StepUpRequired, Unauthenticated, Unavailable
 from postern.services.reviews.review_requests import RequestedAccess, ReviewRequests, ReviewRequired, ends
 from postern.services.rules.access_control import AccessControl
 from postern.services.server.server_features import Features
@@ -38,20 +41,29 @@ log = logging.getLogger(__name__)
 
 # One text for an unknown user name, a wrong password, and a connection that is hidden from its user.
 REFUSED_LOGIN = "the user name or password is wrong, or the credential is no longer valid"
+BROWSER = "browser"
+_WITH_TERMINALS = frozenset({TERMINAL, SSH})
 _AUDITOR = "auditors can read what others did, but cannot connect"
 
 Modes = tuple[Verb, ...]
-# What needs an access mode, where one SSH connection offers both.
+# Uses of SSH that need each access mode.
 _SSH_USES = {Verb.CONNECT: "shells, terminals, sftp and forwarding", Verb.EXEC: "commands"}
 
+# The verb whose approvals a use needs; looking at a schema needs none.
+_VERBS = {
+    ConnectionUse.CONNECT: Verb.CONNECT,
+    ConnectionUse.EXEC: Verb.EXEC,
+    ConnectionUse.RUNBOOKS: Verb.EXEC,
+}
+
 _EXTRAS = {
-    Extra.FORWARD_LOCAL: "forwarding of ports of the target's network (ssh -L, -W, -D)",
-    Extra.FORWARD_REMOTE: "forwarding of ports of the target (ssh -R)",
-    Extra.FORWARD_AGENT: "forwarding of the client's agent (ssh -A)",
+    Extra.FORWARD_LOCAL: "port forwarding to the target's network (ssh -L, -W, -D)",
+    Extra.FORWARD_REMOTE: "port forwarding from the target (ssh -R)",
+    Extra.FORWARD_AGENT: "SSH agent forwarding (ssh -A)",
     Extra.FILE_TRANSFER: "file transfer (sftp, scp)",
 }
 
-# A safety net under the `policy.changed` signal, should one ever be lost.
+# Fallback for lost `policy.changed` signals.
 _RULES_STAY = timedelta(seconds=30)
 
 
@@ -61,6 +73,9 @@ class RunbookRuleLookup(Protocol):
 
     async def any_on(self, principal: Principal, connection_id: UUID) -> bool:
         """Return whether the principal can run any runbook on the connection. Raises as `is_allowed`."""
+
+    async def usable(self, principal: Principal, connection_ids: Collection[UUID]) -> Collection[UUID]:
+        """Return those connections on which `any_on` is true."""
 
 
 class RevocableProof(Protocol):
@@ -94,13 +109,17 @@ class Access:
         runbooks: RunbookRuleLookup,
         signals: Signals,
         now: Clock,
+        enforceable: frozenset[str],
         parsed: frozenset[str] = frozenset(),
         proofs: Mapping[str, RevocableProof] | None = None,
     ) -> None:
-        """`parsed` names the protocols that have a parser; some rules cannot be enforced without one.
+        """`enforceable` names the protocols that can be opened, `parsed` those that have a parser; some rules cannot be
+        enforced without one.
 
-        `proofs` maps the first word of a permit's `means` to the check that the proof is still valid.
+        `proofs` maps the first word of a permit's `means` to the check that the proof is still valid; BROWSER is for
+        terminals in browsers.
         """
+        self._enforceable = enforceable
         self._parsed = parsed
         self._proofs = proofs or {}
         self._runbooks = runbooks
@@ -154,13 +173,14 @@ class Access:
         runbook: RunbookRef | None = None,
         expires_at: datetime | None = None,
         modes: Modes = (),
+        browser: BrowserTerminal | None = None,
     ) -> Permit:
         """Admit a principal that a token identifies.
 
         `connection` is a name or id. `means` is the auth method and login, see Caller; without it a principal who needs
         a review is not admitted. `runbook`: the runbook to run. `expires_at`: when the login expires, and the permit
-        with it. `modes`: as for `admit`. Raises NotFound also when the connection is hidden from them, ReviewRequired,
-        Denied, Unavailable.
+        with it. `modes`: as for `admit`. `browser`: the terminal in a browser that it is for. Raises NotFound also when
+        the connection is hidden from them, ReviewRequired, Denied, StepUpRequired, Unavailable.
         """
         found_connection, missing = await self._find_connection(principal, connection)
         return await self._admit(
@@ -173,7 +193,15 @@ class Access:
             expires_at=expires_at,
             runbook=runbook,
             modes=modes,
+            browser=browser,
         )
+
+    async def require_terminal(self, principal: Principal, connection: str, browser: BrowserTerminal) -> Connection:
+        """Return the connection whose terminal the principal could open in a browser. Reviewers may still have to
+        approve. Raises NotFound also when it is hidden from them, Denied, StepUpRequired, Unavailable."""
+        found_connection, missing = await self._find_connection(principal, connection)
+        await self._require_allowed(principal, found_connection, (Verb.CONNECT,), missing, None, browser)
+        return found_connection
 
     def narrow(self, permit: Permit, modes: Modes, extra: Extra | None) -> Permit:
         """Return the permit for one SSH channel, valid while its access modes and extra stay enabled.
@@ -207,6 +235,47 @@ class Access:
             raise missing
         return found_connection, missing
 
+    async def explain_uses(
+        self, principal: Principal, connections: Sequence[Connection]
+    ) -> dict[UUID, ConnectionAccess]:
+        """Return what the principal can do with connections that it sees, by identifier.
+
+        These are the answers of admission, except that rules which cannot be loaded or enforced are not noticed. Costs
+        no statement while rules are cached. Raises Unavailable.
+        """
+        runnable = await self._runbooks.usable(principal, [connection.id for connection in connections])
+        scripts_reason = await self._scripts_reason(principal.org_id)
+        answers = {}
+        for connection in connections:
+            decision = await self._control.decide(principal, connection)
+            reasons = _use_reasons(connection, principal, scripts_reason, with_runbooks=connection.id in runnable)
+            if connection.protocol not in self._enforceable:
+                reasons = dict.fromkeys(ConnectionUse, _unsupported_reason(connection))
+            uses = {use: await self._explain_use(principal, connection, use, reasons[use]) for use in ConnectionUse}
+            answers[connection.id] = ConnectionAccess(explain(decision), uses)
+        return answers
+
+    async def _scripts_reason(self, org_id: UUID) -> str | None:
+        """Return why no scripts run in this organisation; None where they do."""
+        try:
+            await self._features.require(org_id, Feature.SCRIPT_RUNS)
+        except Denied as denial:
+            return denial.message
+        return None
+
+    async def _explain_use(
+        self, principal: Principal, connection: Connection, use: ConnectionUse, reason: str | None
+    ) -> UseAccess:
+        """Return whether this use is allowed. `reason` is why it is not, whatever approvals are required."""
+        if reason is not None:
+            return UseAccess(allowed=False, reason=reason)
+        verb = _VERBS.get(use)
+        try:
+            approvals = None if verb is None else await self._asking.describe(principal, connection, verb)
+        except Denied as denial:
+            return UseAccess(allowed=False, needs_review=True, reason=denial.message)
+        return UseAccess(allowed=True, needs_review=approvals is not None, reason=approvals or "")
+
     async def admit_reviewed(
         self, principal: Principal, review: Review, *, runbook: RunbookRef | None = None
     ) -> Permit:
@@ -215,7 +284,7 @@ class Access:
         The caller checks that the review lets it run. This checks that its owner is still allowed to run it. Raises
         NotFound, Denied, Unavailable.
         """
-        missing = NotFound(f"there is no connection {review.connection!r} any more, or you cannot see it")
+        missing = NotFound(f"connection {review.connection!r} was deleted, or you cannot see it")
         connection = await self._connections.get(principal.org_id, str(review.binding.connection_id))
         if connection is None:
             raise missing
@@ -241,8 +310,8 @@ class Access:
         found_connection, missing = await self._find_connection(principal, connection)
         await self._require_visible(principal, found_connection, missing)
         reason = _principal_reason(principal.is_active)
-        if reason is None and schema and found_connection.access_schema is not Toggle.ENABLED:
-            reason = f"the schema of connection {found_connection.name!r} is switched off; ask an administrator"
+        if reason is None and schema:
+            reason = _schema_reason(found_connection)
         if reason is None and not schema and not principal.is_admin:
             reason = await self._shut_reason(principal, found_connection)
         if reason is None and principal.is_auditor:
@@ -252,6 +321,19 @@ class Access:
         return Permit(
             principal, found_connection, await self.policy_for(found_connection), Verb.EXEC, source, None, None, seal()
         )
+
+    async def admit_preview(self, principal: Principal, connection: str, *, source: str) -> Permit:
+        """Admit a preview of a script, for principals who can run scripts there now or after a review.
+
+        The permit is not for a session. `connection` is a name or id. Raises NotFound also when it is hidden from them,
+        Denied, Unavailable.
+        """
+        await self._features.require(principal.org_id, Feature.SCRIPT_RUNS)
+        found_connection, missing = await self._find_connection(principal, connection)
+        await self._require_allowed(principal, found_connection, (Verb.EXEC,), missing, None)
+        await self._asking.find_requirements(principal, found_connection, Verb.EXEC)  # denied where reviews are off
+        policy = await self.policy_for(found_connection)
+        return Permit(principal, found_connection, policy, Verb.EXEC, source, None, None, seal())
 
     async def _admit(
         self,
@@ -267,9 +349,10 @@ class Access:
         review: Review | None = None,
         runbook: RunbookRef | None = None,
         modes: Modes = (),
+        browser: BrowserTerminal | None = None,
     ) -> Permit:
         modes = _modes(connection, verb, modes)
-        await self._require_allowed(principal, connection, modes, hidden, runbook)
+        await self._require_allowed(principal, connection, modes, hidden, runbook, browser)
         waited: UUID | None = None
         if review is not None:
             await self._asking.require_same(review, principal, connection, verb)
@@ -294,6 +377,7 @@ class Access:
             session_id=waited,
             runbook=runbook,
             modes=modes,
+            in_browser=browser is not None,
         )
 
     async def _require_allowed(
@@ -303,10 +387,13 @@ class Access:
         modes: Modes,
         hidden: PosternError,
         runbook: RunbookRef | None,
+        browser: BrowserTerminal | None = None,
     ) -> None:
         """Check that the principal is allowed. `hidden` is raised first where they cannot see the connection."""
         await self._require_visible(principal, connection, hidden)
         reason = _principal_reason(principal.is_active) or _modes_reason(connection, connection, modes, runbook)
+        if reason is None and browser is not None:
+            reason = _terminal_reason(connection, connection)
         if reason is None and principal.is_auditor:
             reason = _AUDITOR
         reason = reason or await self._runbook_reason(principal, connection, runbook)
@@ -317,6 +404,8 @@ class Access:
             )
         if reason is not None:
             raise Denied(reason)
+        if browser is not None:
+            _require_fresh(connection, browser)
 
     async def _runbook_reason(
         self, principal: Principal, connection: Connection, runbook: RunbookRef | None
@@ -342,7 +431,7 @@ class Access:
             raise Denied("the user and the connection belong to different organisations")
         decision = await self._control.decide(principal, connection)
         if not decision.visible:
-            log.info("access rules hide connection %s from %s", connection.name, principal.email)
+            log.info("connection hidden by access rules: connection=%s user=%s", connection.name, principal.email)
             raise hidden
 
     async def policy_for(self, connection: Connection) -> Policy:
@@ -350,18 +439,18 @@ class Access:
 
         Raises Unavailable when a rule cannot be loaded or enforced: the absence of a policy never means allow.
         """
-        found = await self._rules_of(connection)
-        for rail in found.rules.guardrails:
+        cached = await self._rules_of(connection)
+        for rail in cached.rules.guardrails:
             reason = unenforceable(rail, connection.protocol, self._parsed)
             if reason is not None:
                 raise Unavailable(f"connection {connection.name!r} cannot be used: {reason}; ask an administrator")
         return Policy(
-            guardrails=found.rules.guardrails,
+            guardrails=cached.rules.guardrails,
             masked_types=masked_types(connection),
-            masking=found.rules.masking,
-            masking_key=found.key,
+            masking=cached.rules.masking,
+            masking_key=cached.key,
             max_duration=connection.access_max_duration,
-            access_help=found.rules.access_help,
+            access_help=cached.rules.access_help,
         )
 
     async def _rules_of(self, connection: Connection) -> _Cached:
@@ -381,10 +470,10 @@ class Access:
         key = Secret("")
         if any(rule.strategy is Strategy.HASH for rule in rules.masking):
             key = await self._store.masking_key(connection.org_id)
-        found = _Cached(rules, key, self._now() + _RULES_STAY)
-        if generation == self._generation:  # else something changed while we asked: good for now, not to keep
-            self._rules[connection.id] = found
-        return found
+        entry = _Cached(rules, key, self._now() + _RULES_STAY)
+        if generation == self._generation:  # changed during the load: use it, do not cache it
+            self._rules[connection.id] = entry
+        return entry
 
     def _forget(self, payload: Mapping[str, str]) -> None:
         self._generation += 1
@@ -403,18 +492,16 @@ class Access:
         if permit.credential_id and not await self._features.is_enabled(org_id, Feature.NATIVE_CREDENTIALS):
             return "connection credentials were switched off in this organisation; ask an administrator"
         standing = await self._store.standing(permit.principal.id, permit.connection.id, permit.credential_id)
-        if permit.credential_id is not None:
-            if not standing.credential_exists:
-                return "this credential was deleted"
-            expires_at, revoked_at = standing.credential_expires_at, standing.credential_revoked_at
-            reason = _credential_reason(expires_at, revoked_at, self._now())
-            if reason is not None:
-                return reason
+        reason = _standing_credential_reason(permit, standing, self._now())
+        if reason is not None:
+            return reason
         if standing.access_mode_connect is None:
             return f"connection {permit.connection.name!r} was deleted"
         modes = permit.modes or (permit.verb,)
         mode_reason = _modes_reason(standing, permit.connection, modes, permit.runbook)
         reason = _principal_reason(standing.principal_active) or mode_reason
+        if reason is None and permit.in_browser:
+            reason = _terminal_reason(standing, permit.connection)
         if reason is None and permit.extra is not None and permit.extra not in standing.extras:
             reason = _extra_reason(permit.connection.name, permit.extra)
         now = _as_now(permit, standing)
@@ -422,7 +509,7 @@ class Access:
         return reason or await self._rules_reason(now) or await self._asking.find_end_reason(now)
 
     async def _proof_reason(self, permit: Permit) -> str | None:
-        proof = self._proofs.get(permit.means.partition(":")[0])
+        proof = self._proofs.get(BROWSER if permit.in_browser else permit.means.partition(":")[0])
         return None if proof is None else await proof.find_end_reason(permit)
 
     async def _rules_reason(self, permit: Permit) -> str | None:
@@ -447,6 +534,9 @@ class Access:
         if (connection.type, connection.subtype) != (permit.connection.type, permit.connection.subtype):
             raise Denied(f"connection {connection.name!r} has a different type now; connect again")
         standing = await self._store.standing(permit.principal.id, connection.id, permit.credential_id)
+        reason = _standing_credential_reason(permit, standing, self._now())
+        if reason is not None:
+            raise Denied(reason)
         # A credential that is being rotated has a new end; whatever else they logged in with has the one it had.
         expires_at = permit.means_until if permit.credential_id is None else standing.credential_expires_at
         now = replace(_as_now(permit, standing), connection=connection)
@@ -494,6 +584,14 @@ def _credential_reason(expires_at: datetime | None, revoked_at: datetime | None,
     return None
 
 
+def _standing_credential_reason(permit: Permit, standing: PermitStanding, now: datetime) -> str | None:
+    if permit.credential_id is None:
+        return None
+    if not standing.credential_exists:
+        return "this credential was deleted"
+    return _credential_reason(standing.credential_expires_at, standing.credential_revoked_at, now)
+
+
 def _principal_reason(active: bool | None) -> str | None:
     if active is None:
         return "this user was deleted"
@@ -531,7 +629,7 @@ def _mode_reason(
     for, where the message must say so.
     """
     if runbook is not None and modes.access_mode_runbooks is not Toggle.ENABLED:
-        return f"access mode runbooks is disabled on connection {connection!r}; ask an administrator"
+        return _runbooks_reason(connection)
     if runbook is not None and not runbook.extended:
         return None
     mode = modes.access_mode_connect if verb is Verb.CONNECT else modes.access_mode_exec
@@ -543,6 +641,69 @@ def _mode_reason(
     if uses:
         reason += f", which SSH needs for {uses}"
     return f"{reason}; ask an administrator"
+
+
+def _runbooks_reason(connection: str) -> str:
+    return f"access mode runbooks is disabled on connection {connection!r}; ask an administrator"
+
+
+def _schema_reason(connection: Connection) -> str | None:
+    """Return why the connection shows no schema; None where it shows one."""
+    if connection.access_schema is Toggle.ENABLED:
+        return None
+    return f"access_schema is disabled on connection {connection.name!r}; ask an administrator"
+
+
+def _unsupported_reason(connection: Connection) -> str:
+    return f"connections of subtype {connection.subtype!r} cannot be opened by this version"
+
+
+def _use_reasons(
+    connection: Connection, principal: Principal, scripts_reason: str | None, *, with_runbooks: bool
+) -> dict[ConnectionUse, str | None]:
+    """Return why each use is closed to the principal, in the words of admission; None where it is open.
+
+    `scripts_reason` is why scripts are switched off; `with_runbooks`: the rules allow a runbook on this connection.
+    """
+    name = connection.name
+    closed = _AUDITOR if principal.is_auditor else None
+    runbooks = None if connection.access_mode_runbooks is Toggle.ENABLED else _runbooks_reason(name)
+    if not with_runbooks and closed is None:
+        no_rule = f"no runbook rule allows you to run a runbook on connection {name!r}; ask an administrator"
+        runbooks = runbooks or no_rule
+    schema = _schema_reason(connection)
+    if connection.protocol not in OF_VALUES:
+        schema = f"connection {name!r} has no schema, because only databases have one"
+    reasons = {
+        ConnectionUse.CONNECT: _modes_reason(connection, connection, (Verb.CONNECT,)),
+        ConnectionUse.EXEC: scripts_reason or _modes_reason(connection, connection, (Verb.EXEC,)),
+        ConnectionUse.RUNBOOKS: scripts_reason or runbooks,
+        ConnectionUse.SCHEMA: schema,
+    }
+    general = _principal_reason(principal.is_active)
+    return {use: general or reason or closed for use, reason in reasons.items()}
+
+
+def _terminal_reason(switches: Connection | PermitStanding, connection: Connection) -> str | None:
+    """Return why no user can open a terminal in a browser, as `switches` are now."""
+    name = connection.name
+    if connection.protocol not in _WITH_TERMINALS:
+        return f"connection {name!r} has no terminal: only commands and SSH servers have one"
+    if switches.access_mode_web_terminal is Toggle.ENABLED:
+        return None
+    return (
+        f"terminals in the browser are disabled on connection {name!r} (access_mode_web_terminal); ask an "
+        f"administrator, or use `postern connect {name}`"
+    )
+
+
+def _require_fresh(connection: Connection, browser: BrowserTerminal) -> None:
+    """Raises StepUpRequired. A terminal that waited for reviewers was requested by a fresh login; that is enough."""
+    if connection.access_fresh_factor is Toggle.ENABLED and not browser.login.is_fresh(browser.requested_at):
+        raise StepUpRequired(
+            f"connection {connection.name!r} requires that you prove again who you are before each terminal: confirm "
+            "your login (POST /api/login/step-up), then open it again"
+        )
 
 
 def _extra_reason(connection: str, extra: Extra) -> str:

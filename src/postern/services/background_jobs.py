@@ -13,7 +13,7 @@ from postern.errors import PosternError
 
 log = logging.getLogger(__name__)
 
-LONGEST = 300.0  # seconds of a round, where a task says nothing else
+LONGEST = 300.0  # default time limit of a round, in seconds
 STOPPING = 5.0  # seconds
 
 
@@ -43,12 +43,12 @@ def _unheard(_name: str, _seconds: float, _failed: bool) -> None:
 
 
 class BackgroundJobs:
-    """Runs jobs. A slow or failing job delays no other. `told` receives each round: name, seconds,
+    """Runs jobs. A slow or failing job delays no other. `on_round` receives each round: name, seconds,
     whether it failed."""
 
-    def __init__(self, tasks: Sequence[Task], told: Callable[[str, float, bool], None] = _unheard) -> None:
+    def __init__(self, tasks: Sequence[Task], on_round: Callable[[str, float, bool], None] = _unheard) -> None:
         self.tasks = tuple(tasks)
-        self._told = told
+        self._on_round = on_round
 
     async def forever(self) -> None:
         """Run until cancelled."""
@@ -70,23 +70,23 @@ class BackgroundJobs:
             failed = False
         except TimeoutError:
             log.warning(
-                "%s: a round took longer than %g seconds and was stopped; the next round continues",
+                "background job stopped after its time limit; the next round continues: job=%s limit=%gs",
                 task.name,
                 task.longest,
             )
         except PosternError as error:  # the store does not answer: the next round does it
-            log.warning("%s: %s", task.name, error)
+            log.warning("background job failed: job=%s error=%s", task.name, error)
         except Exception:
-            log.exception("%s: the round failed", task.name)
-        self._told(task.name, time.monotonic() - began, failed)
+            log.exception("background job failed: job=%s", task.name)
+        self._on_round(task.name, time.monotonic() - began, failed)
         return did
 
     async def _stop(self, task: Task) -> None:
         try:
             async with asyncio.timeout(STOPPING):
                 await task.stop()
-        except (PosternError, TimeoutError) as error:  # a lease ends by itself
-            log.info("%s was not stopped in order: %s", task.name, error)
+        except (PosternError, TimeoutError) as error:  # a lease expires by itself
+            log.info("background job did not stop cleanly: job=%s error=%s", task.name, error)
 
 
 async def _pause(seconds: float, woken: asyncio.Event | None) -> None:

@@ -89,7 +89,7 @@ def build_services(
         **vars(targets),
         **vars(recorded),
         **vars(identity),
-        **vars(build_notifications(stores, signals, now, machine.sink_networks)),
+        **vars(build_notifications(stores, control, signals, now, machine.sink_networks)),
         **vars(issues),
         **vars(build_chats(stores, targets.reviews, identity.one_time_tokens, now, chats)),
         **vars(build_runbooks(stores, targets, fetcher, signals, now)),

@@ -14,11 +14,11 @@ HELD = timedelta(seconds=30)
 class Lease:
     """A lease that this process can hold; renewed when half of its time has passed."""
 
-    def __init__(self, store: LeaseStore, name: str, now: Clock, held: timedelta = HELD) -> None:
+    def __init__(self, store: LeaseStore, name: str, now: Clock, duration: timedelta = HELD) -> None:
         self._store = store
         self._name = name
         self._now = now
-        self._held = held
+        self._held = duration
         self._holder = str(uuid4())
         self._until: datetime | None = None
 
@@ -27,8 +27,8 @@ class Lease:
         now = self._now()
         if self._until is not None and self._until - now > self._held / 2:
             return True
-        taken = await self._store.take(self._name, self._holder, now, self._held)
-        self._until = now + self._held if taken else None
+        is_taken = await self._store.take(self._name, self._holder, now, self._held)
+        self._until = now + self._held if is_taken else None
         return self._until is not None
 
     async def release(self) -> None:

@@ -31,18 +31,18 @@ class ResourceService(Generic[R]):
     """`noun` is the name of the resource in errors. Fields of a request have the names of the resource's fields, except
     for those that `resolve` translates.
 
-    A replacement resets the fields that it does not give, except for those in `kept`, which are also changed elsewhere.
+    A replacement resets the fields that it does not give, except for `preserved_fields`, which change elsewhere, too.
     """
 
     noun: str
-    kept: frozenset[str] = frozenset()
+    preserved_fields: frozenset[str] = frozenset()
 
     def __init__(self, store: NamedResourceStore[R], signals: Signals, now: Clock) -> None:
         self._store = store
         self._signals = signals
         self._now = now
 
-    # What a kind of resource says of itself
+    # Overridden by each kind of resource
 
     def blank(self, key: UUID, org_id: UUID) -> R:
         """Return a resource as it is before anything is set."""
@@ -70,12 +70,12 @@ class ResourceService(Generic[R]):
     async def announce(self, before: R | None, after: R | None) -> None:
         """Signal the change to workers. For rules that may cover any connection, all of the organisation's sessions are
         re-checked."""
-        for one in (after, before):
-            if one is not None:
-                await self._signals.publish(Topic.POLICY_CHANGED, org_id=str(one.org_id))
+        for resource in (after, before):
+            if resource is not None:
+                await self._signals.publish(Topic.POLICY_CHANGED, org_id=str(resource.org_id))
                 return
 
-    # What administrators do
+    # Operations of administrators
 
     async def find(self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES) -> Listed[R]:
         """Return a page, by name. Raises Denied."""
@@ -120,10 +120,10 @@ class ResourceService(Generic[R]):
 
     async def existing(self, principal: Principal, name_or_id: str) -> R:
         """Return the resource. Raises NotFound."""
-        found = await self._store.get(principal.org_id, name_or_id)
-        if found is None:
+        resource = await self._store.get(principal.org_id, name_or_id)
+        if resource is None:
             raise NotFound(f"there is no {self.noun} {name_or_id!r}")
-        return found
+        return resource
 
     def require_admin(self, principal: Principal) -> None:
         """Raise Denied where the principal cannot change such resources."""
@@ -138,8 +138,8 @@ class ResourceService(Generic[R]):
 
     def reset_fields(self, current: R) -> R:
         """Return the resource without what a replacement sets anew."""
-        kept = {name: getattr(current, name) for name in ("created_at", "version", *self.kept)}
-        return replace_fields(self.blank(current.id, current.org_id), **kept)
+        unchanged = {name: getattr(current, name) for name in ("created_at", "version", *self.preserved_fields)}
+        return replace_fields(self.blank(current.id, current.org_id), **unchanged)
 
     async def _current(self, principal: Principal, name_or_id: str, version: int | None) -> R:
         current = await self.existing(principal, name_or_id)
@@ -179,19 +179,19 @@ class ResourceService(Generic[R]):
 
         `after` is what was written. Raises NotFound.
         """
-        found = await self._store.get(after.org_id, str(after.id))
-        if found is None:
-            raise NotFound(f"the {self.noun} {after.name!r} was deleted a moment ago")
-        record_change(None if before is None else self.audit_view(before), self.audit_view(found))
-        await self.announce(before, found)
-        return found
+        stored = await self._store.get(after.org_id, str(after.id))
+        if stored is None:
+            raise NotFound(f"the {self.noun} {after.name!r} was deleted meanwhile")
+        record_change(None if before is None else self.audit_view(before), self.audit_view(stored))
+        await self.announce(before, stored)
+        return stored
 
 
-def check_version(what: str, current: int, wanted: int | None) -> None:
+def check_version(what: str, current: int, expected: int | None) -> None:
     """Raise PreconditionFailed where the request names a different version than the current one."""
-    if wanted is not None and current != wanted:
+    if expected is not None and current != expected:
         raise PreconditionFailed(
-            f"{what} has version {current} now, not {wanted}; read it again, and repeat the change"
+            f"{what} has version {current} now, not {expected}; read it again, and repeat the change"
         )
 
 

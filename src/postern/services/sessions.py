@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
+from postern.domain.facets import Facets
 from postern.domain.features import Feature
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Count, Page, Stretch
@@ -17,6 +20,7 @@ from postern.domain.reviews.review import ReviewStatus
 from postern.domain.rules.permit import Permit
 from postern.domain.runbook import RUNBOOK_LABELS, RunbookRef, labels_of
 from postern.domain.sessions.results import Result
+from postern.domain.sessions.script_parameters import SCRIPT_PARAMETERS_LABEL
 from postern.domain.sessions.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.targets.command import NOTHING_ADDED, Invocation
 from postern.domain.targets.connection import TERMINAL, Connection
@@ -27,20 +31,28 @@ from postern.services.issues.session_issues import NO_FIELDS, Issues
 from postern.services.reviews.review_requests import RequestedAccess, ReviewRequests, ReviewRequired
 from postern.services.reviews.reviewed_scripts import ReviewedScripts
 from postern.services.reviews.reviews import Reviews
+from postern.services.script_binding import bind
 from postern.services.server.audit_context import record_change
 from postern.services.server.server_features import Features
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import PrincipalStore
-from postern.store.ports.target_ports import AgentStore, Recordings, SessionEnd, SessionFilter, SessionStore
+from postern.store.ports.target_ports import (
+    AgentStore,
+    Recordings,
+    SessionEnd,
+    SessionFacet,
+    SessionFilter,
+    SessionStore,
+)
 
-__all__ = ["SessionFilter", "Sessions"]
+__all__ = ["SessionFacet", "SessionFilter", "Sessions"]
 
 log = logging.getLogger(__name__)
 
 MAX_METADATA_ENTRIES = 20
 MAX_METADATA_LENGTH = 2_500
 MAX_CORRELATION = 255
-MIN_PREFIX = 4  # hexadecimal digits of an identifier that is not given whole
+MIN_PREFIX = 4  # hexadecimal digits of a shortened id
 _CORRELATION = re.compile(rf"[\x20-\x7e]{{1,{MAX_CORRELATION}}}")
 
 
@@ -100,6 +112,7 @@ class Sessions:
         )
         async with self._issues.attach_issue(permit.connection, session, tracker_fields) as opened:
             await self._store.add(opened, principal_id=permit.principal.id, source=permit.source)
+        await self._signal_start(session_id)
         return opened
 
     async def check_issue(self, connection: Connection, tracker_fields: Mapping[str, str]) -> None:
@@ -134,7 +147,10 @@ class Sessions:
             credential_id=permit.credential_id,
             verb=Verb.CONNECT,
         )
-        return None if claimed is None else claimed[0]
+        if claimed is None:
+            return None
+        await self._signal_start(permit.session_id)
+        return claimed[0]
 
     async def close(
         self,
@@ -183,8 +199,8 @@ class Sessions:
         `session_id` lets the caller choose the id and so listen before the run can end. `means` is the auth method and
         login, `reason` is shown to reviewers. `runbook` is the source of the script: its rights apply instead of those
         for scripts, and its labels name it. `tracker_fields` go into the issue that it opens; that is created first, so
-        that reviewers see it. `invocation` is for commands; its variables that the connection's secrets have too are
-        dropped.
+        that reviewers see it. `invocation` has the script's parameters, and what is for commands; its variables that
+        the connection's secrets have too are dropped.
 
         Raises NotFound, Denied, Invalid, TooMany, and Unavailable where its issue cannot be created, or it needs a
         review while the connection's agent is offline.
@@ -192,8 +208,10 @@ class Sessions:
         await self._features.require(principal.org_id, Feature.SCRIPT_RUNS)
         target, requested_access = await self._target(principal, connection_name, source, means, runbook)
         self.require_runnable(target)
-        if invocation and target.protocol != TERMINAL:
-            raise Invalid("client_args and env_vars are for connections that have a command", field="client_args")
+        if invocation.is_for_commands and target.protocol != TERMINAL:
+            raise Invalid("client_args and env_vars: only for connections that have a command", field="client_args")
+        if invocation.parameters:  # a worker binds them; here is where their author hears of errors
+            await asyncio.to_thread(bind, script, invocation.parameters, target)
         check_metadata(metadata or {})
         check_correlation_id(correlation_id)
         _check_labels(labels or {}, runbook)
@@ -203,7 +221,11 @@ class Sessions:
             script=script,
             script_size=len(script.encode()),
             metadata=_with_trace(metadata or {}),
-            labels={**(labels or {}), **({} if runbook is None else labels_of(runbook))},
+            labels={
+                **(labels or {}),
+                **({} if runbook is None else labels_of(runbook)),
+                **_label_of_parameters(invocation),
+            },
             runbook=runbook,
             correlation_id=correlation_id,
         )
@@ -283,12 +305,16 @@ class Sessions:
                     account.principal, connection, verb=session.verb, source=source, runbook=session.runbook
                 )
         except (Denied, NotFound, Misconfigured, Unavailable) as refusal:
-            log.info("session %s was not run: %s", session_id, refusal.message)
+            log.info("script not run: session=%s reason=%s", session_id, refusal.message)
             if session.review_id is not None:
                 self._scripts.cannot_run(session_id)
             await self._end(session_id, SessionEnd(self._now(), EndReason.FAILED, exit_code=1, detail=refusal.message))
             return None
+        await self._signal_start(session_id)
         return session, permit, invocation
+
+    async def _signal_start(self, session_id: UUID) -> None:
+        await self._signals.publish(Topic.SESSION_STARTED, session_id=str(session_id))
 
     async def recover(self, worker: str) -> list[UUID]:
         """Return sessions that a worker of this name left open when it died; the caller closes each."""
@@ -298,20 +324,26 @@ class Sessions:
         """Return scripts that are ready to run, for a worker that has just started."""
         return await self._store.ids(SessionStatus.READY, None)
 
-    async def find(self, principal: Principal, wanted: SessionFilter, page: Page) -> Stretch[Session]:
+    async def facets(self, principal: Principal, where: SessionFilter, names: Sequence[SessionFacet]) -> Facets:
+        """Count the values of fields, over all pages of `find`. Raises Invalid for a search, Denied as `find`."""
+        if where.search is not None:
+            raise Invalid("search: the values of a search cannot be counted; leave it out", field="search")
+        return await self._store.facets(principal.org_id, _limit_to_visible(principal, where), names)
+
+    async def find(self, principal: Principal, where: SessionFilter, page: Page) -> Stretch[Session]:
         """Return sessions, newest first. Users who are neither admin nor auditor find only their own.
 
         Raises Invalid for a search by offset, or with an exact count, Denied where they ask which are held.
         """
-        if wanted.search is not None and page.offset:
-            raise Invalid("offset: what a search finds is paged by its cursor", field="offset")
-        if wanted.search is not None and page.count is Count.EXACT:
-            raise Invalid("count: what a search finds is not counted exactly", field="count")
-        if wanted.held is not None and not _sees_all(principal):
-            raise Denied("held: only administrators and auditors can see which sessions are held")
-        if not _sees_all(principal):
-            wanted = replace(wanted, owner=principal.subject)
-        return await self._store.find(principal.org_id, wanted, page)
+        if where.search is not None and page.offset:
+            raise Invalid("offset: a search cannot be used with an offset; page with its cursor", field="offset")
+        if where.search is not None and page.count is Count.EXACT:
+            raise Invalid("count: the matches of a search cannot be counted exactly", field="count")
+        return await self._store.find(principal.org_id, _limit_to_visible(principal, where), page)
+
+    async def script_beginnings(self, sessions: Sequence[Session]) -> Mapping[UUID, tuple[str, bool]]:
+        """Return the beginnings of the scripts of sessions that `find` returned, and whether there is more of each."""
+        return await self._store.script_beginnings([session.id for session in sessions])
 
     async def get(self, principal: Principal, session_id: UUID | str) -> Session:
         """Return the session of that identifier, or the only one of theirs whose identifier has this prefix.
@@ -326,7 +358,7 @@ class Sessions:
         return session
 
     async def get_without_recording(self, principal: Principal, session_id: UUID | str) -> Session:
-        """`get`, also for reviewers: whoever can decide a session's review can read the session and its script. Its
+        """`get`, also for reviewers: principals that can decide a review can read its session and script. Its
         recording stays with the owner, administrators and auditors, since a reviewer may have no access to the data.
         Raises NotFound."""
         try:
@@ -344,13 +376,13 @@ class Sessions:
         if bounds is None:
             return None
         owner = None if _sees_all(principal) else principal.subject
-        found = await self._store.ids_between(principal.org_id, *bounds, owner, 2)
-        if len(found) > 1:
+        ids = await self._store.ids_between(principal.org_id, *bounds, owner, 2)
+        if len(ids) > 1:
             raise Invalid(
-                f"session_id: the identifiers of several sessions begin with {beginning!r}; give more of it",
+                f"session_id: the ids of several sessions begin with {beginning!r}; give more characters",
                 field="session_id",
             )
-        return found[0] if found else None
+        return ids[0] if ids else None
 
     async def require_download(self, principal: Principal) -> None:
         """Raise Denied where files of sessions are disabled."""
@@ -453,16 +485,23 @@ def check_metadata(metadata: Mapping[str, str]) -> None:
 
 def _check_labels(labels: Mapping[str, str], runbook: RunbookRef | None) -> None:
     """Reject labels of runbooks on sessions without one."""
-    taken = sorted(set(labels) & set(RUNBOOK_LABELS)) if runbook is None else []
-    if taken:
+    if SCRIPT_PARAMETERS_LABEL in labels:
+        raise Invalid(f"labels: {SCRIPT_PARAMETERS_LABEL!r} is reserved; use a different name", field="labels")
+    reserved = sorted(set(labels) & set(RUNBOOK_LABELS)) if runbook is None else []
+    if reserved:
         raise Invalid(
-            f"labels: {taken[0]!r} is for sessions that run a runbook; give yours another name", field="labels"
+            f"labels: {reserved[0]!r} is reserved for sessions that run a runbook; use a different name", field="labels"
         )
 
 
-def check_correlation_id(given: str | None, field: str = "correlation_id") -> None:
+def _label_of_parameters(invocation: Invocation) -> dict[str, str]:
+    """Return the label with the parameters' names. Their values are in the recording, with what ran."""
+    return {SCRIPT_PARAMETERS_LABEL: json.dumps([*invocation.parameters])} if invocation.parameters else {}
+
+
+def check_correlation_id(text: str | None, field: str = "correlation_id") -> None:
     """Raise Invalid unless it is printable ASCII, and not too long."""
-    if given is not None and not _CORRELATION.fullmatch(given):
+    if text is not None and not _CORRELATION.fullmatch(text):
         raise Invalid(f"{field}: must be 1 to {MAX_CORRELATION} printable ASCII characters", field=field)
 
 
@@ -472,15 +511,15 @@ def _with_trace(metadata: Mapping[str, str]) -> dict[str, str]:
     return {**metadata, "trace_id": trace_id} if trace_id else dict(metadata)
 
 
-def _without_secrets_of(connection: Connection, given: Invocation) -> Invocation:
-    taken = {key.partition(":")[2] for key in connection.secret}
-    secrets = {name: value for name, value in given.environment.items() if name not in taken}
-    return replace(given, environment=secrets)
+def _without_secrets_of(connection: Connection, invocation: Invocation) -> Invocation:
+    secret_names = {key.partition(":")[2] for key in connection.secret}
+    secrets = {name: value for name, value in invocation.environment.items() if name not in secret_names}
+    return replace(invocation, environment=secrets)
 
 
-def _as_uuid(given: UUID | str) -> UUID | None:
+def _as_uuid(identifier: UUID | str) -> UUID | None:
     try:
-        return given if isinstance(given, UUID) else UUID(given)
+        return identifier if isinstance(identifier, UUID) else UUID(identifier)
     except ValueError:
         return None
 
@@ -493,6 +532,15 @@ def _prefix_bounds(beginning: str) -> tuple[UUID, UUID] | None:
         return None
     first, last = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
     return (first, last) if text == digits or str(first).startswith(text) else None
+
+
+def _limit_to_visible(principal: Principal, where: SessionFilter) -> SessionFilter:
+    """Return the filter for the sessions that the principal can see. Raises Denied."""
+    if _sees_all(principal):
+        return where
+    if where.held is not None:
+        raise Denied("held: only administrators and auditors can see legal holds")
+    return replace(where, owner=principal.subject)
 
 
 def _sees_all(principal: Principal) -> bool:

@@ -31,18 +31,18 @@ class StoreClaim:
         now = self._now()
         if await self._leases.take(LEASE, self._holder, now, EXPIRES):
             return
-        found = await self._leases.find(LEASE)
-        if found is None:  # it was released at this moment
+        claim = await self._leases.find(LEASE)
+        if claim is None:  # it was just released
             place, age = "unknown", 0
         else:
-            place = found[0].partition(" ")[2]
-            age = max(0, math.ceil((now - (found[1] - EXPIRES)).total_seconds()))
+            place = claim[0].partition(" ")[2]
+            age = max(0, math.ceil((now - (claim[1] - EXPIRES)).total_seconds()))
         wait = EXPIRES.total_seconds()
         raise Conflict(
-            f"another gateway uses this store: the one with the data folder {place}, last heard of {age} s ago. "
+            f"another gateway uses this store: the one with the data folder {place}, last heartbeat {age} s ago. "
             "Postern supports one gateway for each store. Stop that gateway and start this one again. "
-            f"If that one no longer runs, start this one again {wait:.0f} s after the other was last heard of; "
-            "or give this one a store of its own with POSTERN_DATABASE_URL",
+            f"If the other gateway no longer runs, start this one again {wait:.0f} s after that heartbeat. "
+            "To run both, give this one its own store with POSTERN_DATABASE_URL",
             field="database_url",
         )
 

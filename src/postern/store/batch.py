@@ -40,8 +40,8 @@ class WriteBatch(Generic[T, R]):
             try:
                 await self._flush(batch)
             except Exception:
-                for one in batch:  # so that one that cannot be written takes no other with it
-                    await self._alone(one)
+                for waiting in batch:  # so that one that cannot be written takes no other with it
+                    await self._alone(waiting)
 
     async def _flush(self, batch: list[_Waiting[T, R]]) -> None:
         try:
@@ -55,9 +55,9 @@ class WriteBatch(Generic[T, R]):
             if not written.done():
                 written.set_result(result)
 
-    async def _alone(self, one: _Waiting[T, R]) -> None:
+    async def _alone(self, waiting: _Waiting[T, R]) -> None:
         try:
-            await self._flush([one])
+            await self._flush([waiting])
         except Exception as error:
-            if not one[1].done():
-                one[1].set_exception(error)
+            if not waiting[1].done():
+                waiting[1].set_exception(error)

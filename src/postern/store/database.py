@@ -124,10 +124,10 @@ class Database:
         """Return whether the schema has the version of this code. Raises Unavailable."""
         async with self.statement() as statement:
             try:
-                found = (await statement.execute(text("select version_num from alembic_version"))).scalars().all()
+                revisions = (await statement.execute(text("select version_num from alembic_version"))).scalars().all()
             except ProgrammingError:  # there is no such table, on PostgreSQL
                 return False
-        return set(found) == set(_script().get_heads())
+        return set(revisions) == set(_script().get_heads())
 
     async def has_table(self, name: str) -> bool:
         """Return whether the table exists. Creates no file where there is no store yet. Raises Unavailable."""
@@ -184,7 +184,7 @@ def _upgrade(connection: Connection) -> None:
     if current is not None and current not in {script.revision for script in _script().walk_revisions()}:
         raise Misconfigured(
             f"the store has the schema {current!r}, which this version of Postern does not know: start the version "
-            "that made it, or give this one an empty store (--home, POSTERN_DATABASE_URL)"
+            "that created it, or choose an empty store with --home or POSTERN_DATABASE_URL"
         )
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
@@ -206,10 +206,15 @@ def _with_driver(url: str) -> URL:
     try:
         parsed = make_url(url)
     except ArgumentError:
-        raise Misconfigured("POSTERN_DATABASE_URL cannot be read as a database URL", field="database_url") from None
+        raise Misconfigured(
+            "POSTERN_DATABASE_URL is not a database URL; use sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME",
+            field="database_url",
+        ) from None
     backend = parsed.get_backend_name()
     if backend not in _DRIVERS:
-        raise Misconfigured(f"POSTERN_DATABASE_URL: {backend!r} is neither sqlite nor postgresql", field="database_url")
+        raise Misconfigured(
+            f"POSTERN_DATABASE_URL: {backend!r} is not supported; use sqlite or postgresql", field="database_url"
+        )
     return parsed.set(drivername=_DRIVERS[backend])
 
 

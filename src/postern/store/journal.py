@@ -26,18 +26,18 @@ class FileJournal:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def last(self, wanted: LogFilter, limit: int) -> list[LogLine]:
+    def last(self, criteria: LogFilter, limit: int) -> list[LogLine]:
         """Return lines, oldest first."""
         lines: list[LogLine] = []
         for process in _processes(self._folder):
-            if wanted.process in (None, process):
-                lines += self._last_of(process, wanted, limit)
+            if criteria.process in (None, process):
+                lines += self._last_of(process, criteria, limit)
         return sorted(heapq.nlargest(limit, lines, key=_key), key=_key)
 
     def follow(self, after: str | None) -> FileFollower:
         return FileFollower(self._folder, after)
 
-    def _last_of(self, process: str, wanted: LogFilter, limit: int) -> list[LogLine]:
+    def _last_of(self, process: str, criteria: LogFilter, limit: int) -> list[LogLine]:
         """Return the newest lines of one process that fit, newest first; of the former file only what is still
         missing."""
         lines: list[LogLine] = []
@@ -47,7 +47,7 @@ class FileJournal:
             while end > 0 and len(lines) < limit:
                 begin = content.rfind(b"\n", 0, end - 1) + 1
                 line = _line_of(content[begin:end], process, begin)
-                if line is not None and wanted.fits(line):
+                if line is not None and criteria.fits(line):
                     lines.append(line)
                 end = begin
         return lines
@@ -62,7 +62,7 @@ class _Place:
 
 
 class FileFollower:
-    """Follows files. A slow reader delays nobody; it does not see what was overwritten meanwhile."""
+    """Follower of log files. A slow reader delays no writer; it misses lines that are overwritten."""
 
     def __init__(self, folder: Path, after: str | None) -> None:
         self._folder = folder
@@ -155,12 +155,12 @@ def _line_of(raw: bytes, process: str, offset: int) -> LogLine | None:
     if not raw.endswith(b"\n"):
         return None  # it is being written
     try:
-        said = json.loads(raw)
-        moment, level, logger, message = (str(said[name]) for name in ("timestamp", "level", "logger", "event"))
+        values = json.loads(raw)
+        moment, level, logger, message = (str(values[name]) for name in ("timestamp", "level", "logger", "event"))
         at = datetime.fromisoformat(moment).astimezone(UTC)
     except (ValueError, KeyError, TypeError):
         return None  # cut off by a full disk, or no line of ours
-    more = {name: value for name, value in said.items() if name not in _OWN}
+    more = {name: value for name, value in values.items() if name not in _OWN}
     return LogLine(f"{moment}/{process}/{offset}", at, level, process, logger, message, more)
 
 
@@ -168,8 +168,8 @@ def _key(line: LogLine) -> tuple[str, str, int]:
     return _key_of(line.id)
 
 
-def _key_of(given: str) -> tuple[str, str, int]:
+def _key_of(text: str) -> tuple[str, str, int]:
     """Return the sort key of an id. Ids come back from clients: an invalid one sorts before all lines."""
-    moment, _, rest = given.partition("/")
+    moment, _, rest = text.partition("/")
     process, _, offset = rest.partition("/")
     return moment, process, int(offset) if offset.isascii() and offset.isdecimal() and len(offset) < 20 else 0

@@ -28,7 +28,7 @@ class PreparedStatement:
         if connection.dialect.name != "sqlite":
             return [row._mapping for row in connection.execute(self._statement, dict(values))]
         compiled = self._ready(connection.dialect, values)
-        return [compiled.row(found) for found in compiled.run(connection, values).fetchall()]
+        return [compiled.row(raw_row) for raw_row in compiled.run(connection, values).fetchall()]
 
     def count(self, connection: Connection, values: Values) -> int:
         """Return how many rows were written."""
@@ -69,13 +69,13 @@ class _Compiled:
             ]
         )
         cursor = connection.connection.cursor()
-        for hear in connection.dispatch.before_cursor_execute:  # who listens to SQLAlchemy hears this, too
+        for hear in connection.dispatch.before_cursor_execute:  # listeners of SQLAlchemy are called as well
             hear(connection, cursor, self._text, parameters, None, False)
         cursor.execute(self._text, parameters)
         return cursor
 
-    def row(self, found: tuple[Any, ...]) -> Row:
+    def row(self, raw_row: tuple[Any, ...]) -> Row:
         return {
             name: value if convert is None else convert(value)
-            for (name, convert), value in zip(self._columns, found, strict=True)
+            for (name, convert), value in zip(self._columns, raw_row, strict=True)
         }

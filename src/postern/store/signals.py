@@ -52,7 +52,7 @@ class LocalSignals:
             try:
                 handler(payload)
             except Exception:
-                log.exception("a handler of signal %s failed", topic)
+                log.exception("a handler of a signal failed: topic=%s", topic)
 
 
 class SignalHub:
@@ -94,7 +94,7 @@ class SignalHub:
             while line := await reader.readline():
                 self._fan_out(line, writer)
         except (ValueError, ConnectionError) as error:  # ValueError: a line beyond MAX_MESSAGE
-            log.warning("a signals client was disconnected: %s", error)
+            log.warning("a signals client was disconnected: error=%s", error)
         finally:
             self._writers.discard(writer)
             writer.transport.abort()
@@ -104,7 +104,7 @@ class SignalHub:
             if writer is origin or writer.transport.is_closing():
                 continue
             if writer.transport.get_write_buffer_size() > MAX_UNREAD:
-                log.warning("a signals client does not read and was disconnected")
+                log.warning("a signals client was disconnected because it does not read")
                 self._writers.discard(writer)
                 writer.transport.abort()
                 continue
@@ -147,13 +147,13 @@ class SocketSignals:
         """Publish a message. Raises ValueError for one beyond MAX_MESSAGE."""
         line = json.dumps({"topic": topic, "payload": payload}).encode() + b"\n"
         if len(line) > MAX_MESSAGE:
-            raise ValueError(f"a signal on {topic} has {len(line)} bytes, at most {MAX_MESSAGE} are allowed")
+            raise ValueError(f"a signal on {topic!r} has {len(line)} bytes; at most {MAX_MESSAGE} are allowed")
         self._local.deliver(topic, payload)
         if self._writer is not None and not self._writer.transport.is_closing():
             self._writer.write(line)
             return
         if len(self._unsent) == MAX_UNSENT:
-            log.error("the signals hub has been unreachable for long; the oldest unsent signal is dropped")
+            log.error("the signals hub is unreachable and the queue is full; the oldest unsent signal was dropped")
             self._unsent.popleft()
         self._unsent.append(line)
 
@@ -191,7 +191,7 @@ class SocketSignals:
             while line := await reader.readline():
                 self._deliver(line)
         except (ValueError, ConnectionError) as error:
-            log.warning("the connection to the signals hub was lost: %s", error)
+            log.warning("the connection to the signals hub was lost: error=%s", error)
 
     def _deliver(self, line: bytes) -> None:
         try:

@@ -14,6 +14,7 @@ from postern.store.sql.identity.sql_machines import SqlMachines
 from postern.store.sql.identity.sql_one_time_tokens import SqlOneTimeTokens
 from postern.store.sql.identity.sql_organisation_deletions import SqlOrganisationDeletions
 from postern.store.sql.identity.sql_organisations import SqlOrganisations, SqlSettings
+from postern.store.sql.identity.sql_preferences import SqlPreferences
 from postern.store.sql.identity.sql_principals import SqlPrincipals
 from postern.store.sql.identity.sql_second_factors import SqlSecondFactors
 from postern.store.sql.identity.sql_ssh_authorities import SqlSshAuthorities
@@ -70,7 +71,7 @@ class Stores:
         self.connections = SqlConnections(database, encryption)
         self.credentials = SqlCredentials(database)
         self.deliveries = SqlDeliveries(database, encryption)
-        self.target_tasks = SqlTargetTasks(database)
+        self.target_tasks = SqlTargetTasks(database, encryption)
         self.postprocessing = SqlPostprocessing(database)
         self.organisation_bootstrap = SqlOrganisationBootstrap(database, encryption)
         self.groups = SqlGroups(database)
@@ -88,6 +89,7 @@ class Stores:
         self.masking_rules = SqlMaskingRules(database)
         self.organisations = SqlOrganisations(database)
         self.organisation_deletions = SqlOrganisationDeletions(database)
+        self.preferences = SqlPreferences(database)
         self.principals = SqlPrincipals(database)
         self.purges = SqlPurges(database)
         self.reports = SqlReports(database)

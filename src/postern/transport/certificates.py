@@ -1,10 +1,10 @@
 """Postern's own certificate authority, and the server certificate of its listeners.
 
-A gateway must offer TLS from its first minute, before anybody has bought a certificate. So it creates its own authority
-(EC P-256, ten years) and a server certificate signed by it (about thirteen months). Clients verify with `ca.crt` and
-`sslmode=verify-full`. Both are stored in one folder. `ensure` renews them when they are about to expire, when the names
-change, or when a file is missing or unreadable. The authority is kept when only the server certificate is renewed, so
-clients need no new file.
+A gateway must offer TLS from its first minute, before an administrator has bought a certificate. So it creates its own
+authority (EC P-256, ten years) and a server certificate signed by it (about thirteen months). Clients verify with
+`ca.crt` and `sslmode=verify-full`. Both are stored in one folder. `ensure` renews them when they are about to expire,
+when the names change, or when a file is missing or unreadable. The authority is kept when only the server certificate
+is renewed, so clients need no new file.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class _Issued:
 def server_names(address: str, hostname: str, *more: str) -> tuple[str, ...]:
     """Return the names a server certificate is valid for: loopback by all its names, then the given ones, each once."""
     wildcards = {"", "0.0.0.0", "::"}  # noqa: S104  compared with, not bound to
-    given = ("localhost", "127.0.0.1", "::1", hostname, address, *more)
-    return tuple(dict.fromkeys(name for name in given if name not in wildcards))
+    candidates = ("localhost", "127.0.0.1", "::1", hostname, address, *more)
+    return tuple(dict.fromkeys(name for name in candidates if name not in wildcards))
 
 
 def ensure(folder: Path, names: Iterable[str], *, now: datetime | None = None) -> TlsFiles:
@@ -76,7 +76,7 @@ def ensure(folder: Path, names: Iterable[str], *, now: datetime | None = None) -
     `names` are host names and IP addresses. Safe to call at every start: valid files are not changed.
     """
     now = now or datetime.now(UTC)
-    wanted = tuple(dict.fromkeys(names))
+    unique_names = tuple(dict.fromkeys(names))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     material = TlsFiles(folder / "ca.crt", folder / "server.crt", folder / "server.key")
     authority = _load(material.authority, folder / "ca.key")
@@ -84,8 +84,8 @@ def ensure(folder: Path, names: Iterable[str], *, now: datetime | None = None) -
         authority = _make_authority(now)
         _save(authority, material.authority, folder / "ca.key")
     server = _load(material.certificate, material.key)
-    if server is None or _ends_soon(server.certificate, now) or not _fits(server.certificate, authority, wanted):
-        _save(_make_server(authority, wanted, now), material.certificate, material.key)
+    if server is None or _ends_soon(server.certificate, now) or not _fits(server.certificate, authority, unique_names):
+        _save(_make_server(authority, unique_names, now), material.certificate, material.key)
     return material
 
 
@@ -100,9 +100,9 @@ def is_for(certificate: Path, name: str) -> bool:
     try:
         return ip_address(name) in names.get_values_for_type(x509.IPAddress)
     except ValueError:
-        known = {each.lower() for each in names.get_values_for_type(x509.DNSName)}
+        certificate_names = {each.lower() for each in names.get_values_for_type(x509.DNSName)}
         first, dot, rest = name.lower().partition(".")
-        return name.lower() in known or (bool(first and dot) and f"*.{rest}" in known)
+        return name.lower() in certificate_names or (bool(first and dot) and f"*.{rest}" in certificate_names)
 
 
 def _load(certificate: Path, key: Path) -> _Issued | None:

@@ -116,12 +116,12 @@ class TunnelFrameReader:
     def _gather(self, data: bytes | memoryview, at: int, end: int) -> int:
         """Take the missing bytes of a header or a frame. Return how many were taken."""
         have = len(self._start)
-        wanted = HEADER
+        needed = HEADER
         if have >= HEADER:
-            wanted += (self._start[1] << 16) | (self._start[2] << 8) | self._start[3]
-        size = min(wanted - have, end - at)
+            needed += (self._start[1] << 16) | (self._start[2] << 8) | self._start[3]
+        size = min(needed - have, end - at)
         self._start += data[at : at + size]
-        if have + size < wanted:
+        if have + size < needed:
             return size
         word, stream = _unpack_from(self._start, 0)
         if have < HEADER and self._begin(word, stream):

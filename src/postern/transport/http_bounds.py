@@ -58,22 +58,22 @@ class _Unfinished:
         self._all: OrderedDict[BoundedHttp, None] = OrderedDict()
         self._by_address: dict[str, OrderedDict[BoundedHttp, None]] = {}
 
-    def enter(self, one: BoundedHttp) -> None:
-        same = self._by_address.setdefault(one.address, OrderedDict())
-        self._all[one] = same[one] = None
+    def enter(self, connection: BoundedHttp) -> None:
+        same = self._by_address.setdefault(connection.address, OrderedDict())
+        self._all[connection] = same[connection] = None
         if len(same) > self.limits.most_per_address:
             next(iter(same)).push_out()
         elif len(self._all) > self.limits.most:
             next(iter(self._all)).push_out()
 
-    def leave(self, one: BoundedHttp) -> None:
-        if one not in self._all:
+    def leave(self, connection: BoundedHttp) -> None:
+        if connection not in self._all:
             return
-        del self._all[one]
-        same = self._by_address[one.address]
-        del same[one]
+        del self._all[connection]
+        same = self._by_address[connection.address]
+        del same[connection]
         if not same:
-            del self._by_address[one.address]
+            del self._by_address[connection.address]
 
 
 class BoundedHttp(H11Protocol):
@@ -101,6 +101,11 @@ class BoundedHttp(H11Protocol):
             return
         super().data_received(data)
         self._look()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        self._wait_for(None)  # transport/websocket_bounds.py takes over
+        self._unstick()
+        super().handle_websocket_upgrade(event)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

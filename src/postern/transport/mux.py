@@ -97,7 +97,7 @@ class Incoming:
         except PosternError as error:
             self.refuse(type(error).__name__, error.message)
         except ConnectionError as error:
-            log.debug("a stream ended while it was opened: %s", error)
+            log.debug("a stream ended while it was being opened: %s", error)
         except Exception:
             log.exception("a stream could not be opened")
         finally:
@@ -174,7 +174,7 @@ class Mux(asyncio.Protocol):
         except asyncio.CancelledError:
             if opening.answer.done() and not opening.answer.cancelled():
                 opening.answer.exception()  # it came too late
-            lane.reset("the requester has left")
+            lane.reset("the request was cancelled")
             raise
         finally:
             self._openings.pop(lane.number, None)
@@ -297,7 +297,7 @@ class Mux(asyncio.Protocol):
         opening.answered = True
         if opening.answer.cancelled():
             # The opener learns it in the next turn; later frames in this read have no receiver.
-            lane.reset("the requester has left")
+            lane.reset("the request was cancelled")
             return
         if kind == frames.ACCEPT:
             message = decode(payload)
@@ -336,7 +336,7 @@ class Mux(asyncio.Protocol):
             self._give_up(f"the other side has been silent for {silence:.0f} seconds")
             return
         if not self._greeted and now - self._made >= DEAD:
-            self._give_up("the other side does not say who it is")
+            self._give_up("the other side did not send its HELLO in time")
             return
         if silence >= BEAT * 0.9 or self._windows.used:  # the path of a busy tunnel may have become shorter
             self._windows.used = False
@@ -346,7 +346,7 @@ class Mux(asyncio.Protocol):
             self._beat = self._loop.call_later(min(BEAT, DEAD - silence), self._check, now)
 
     def _handle_overflow(self) -> None:
-        self._give_up("the other side does not read what it is sent")
+        self._give_up("the other side does not read its data")
 
     def _give_up(self, reason: str) -> None:
         log.info("closing a tunnel: %s", reason)
@@ -358,7 +358,7 @@ class Mux(asyncio.Protocol):
         """Handle a protocol violation of the peer. Its streams get the reason, so that each session logs it."""
         count, received = len(self._lanes), self._received
         log.warning(
-            "a tunnel with %d streams is given up: its peer broke the protocol within the first %d bytes: %s",
+            "closing a tunnel with %d streams: its peer broke the protocol within the first %d bytes: %s",
             count,
             received,
             reason,

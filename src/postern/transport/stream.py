@@ -35,7 +35,7 @@ class Stream(asyncio.Transport):
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         if not isinstance(protocol, asyncio.Protocol):
-            raise TypeError("a stream of a tunnel takes an asyncio.Protocol")
+            raise TypeError("a stream of a tunnel requires an asyncio.Protocol")
         self._lane.set_protocol(protocol)
 
     def get_protocol(self) -> asyncio.BaseProtocol:
@@ -71,7 +71,7 @@ class Stream(asyncio.Transport):
         self._lane.close()
 
     def abort(self) -> None:
-        self.reset("the other side gave it up")
+        self.reset("the other side aborted it")
 
     def reset(self, reason: str) -> None:
         """Abort at once: unsent data is dropped, and the peer gets the reason."""

@@ -282,7 +282,7 @@ class StreamState(StreamSender):
         if self._queued < self._left:
             self._left, self._left_since = self._queued, now
         elif now - self._left_since >= LINGER:
-            self.reset("it was closed, and the rest of it was not read")
+            self.reset("it was closed, and its remaining data was not read")
 
     # Internal
 
@@ -290,11 +290,11 @@ class StreamState(StreamSender):
         """Buffer data. Small pieces are joined, so that a peer that sends single bytes does not cost an object for
         each."""
         self._window.waited = True
-        held = self._held
-        if held and len(held[-1]) + len(data) <= _SMALL:
-            held[-1] += data
+        chunks = self._held
+        if chunks and len(chunks[-1]) + len(data) <= _SMALL:
+            chunks[-1] += data
         else:
-            held.append(data)
+            chunks.append(data)
 
     def _deliver_later(self) -> None:
         if self._held or self._peer is _END_HELD or self._peer is _CLOSE_HELD:

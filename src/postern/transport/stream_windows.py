@@ -99,14 +99,14 @@ class StreamWindow:
         self._taken = 0  # since `_since`
         self._since = _NEVER
 
-    def renew(self, taken: int, waiting: bool) -> int:
-        """Return how many bytes of credit to send for `taken` read bytes. `waiting`: others wait for their reader."""
+    def renew(self, consumed: int, waiting: bool) -> int:
+        """Return how many bytes of credit to send for `consumed` bytes. `waiting`: others wait for their reader."""
         self._windows.used = True
-        self._taken += taken
+        self._taken += consumed
         if waiting:
             self.waited = True
         if self._taken * 2 < self.size:
-            return taken
+            return consumed
         now = self._windows.now()
         elapsed = now - self._since
         waited = self.waited
@@ -114,17 +114,17 @@ class StreamWindow:
         self._taken = 0
         self.waited = False
         if elapsed > SLOW:
-            less = min(taken, self.size - WINDOW)
+            less = min(consumed, self.size - WINDOW)
             self._resize(self.size - less)
-            return taken - less
+            return consumed - less
         more = min(self.size, WIDEST - self.size)
         if waited or more == 0 or elapsed >= 2 * self._windows.trip:
-            return taken
+            return consumed
         if not self._windows.reserve.take(more, self.size + more - WINDOW):
-            return taken
+            return consumed
         self.size += more
         self.part = self.size // 4
-        return taken + more
+        return consumed + more
 
     def close(self) -> None:
         """Release the share: nothing is or will be buffered."""

@@ -273,24 +273,30 @@ async def serve(
 
 
 async def connect(
-    url: str, *, token: str, ca: str | bytes | None, protocol: Callable[[], asyncio.Protocol]
+    url: str,
+    *,
+    token: str,
+    ca: str | bytes | None,
+    protocol: Callable[[], asyncio.Protocol],
+    server_name: str | None = None,
 ) -> tuple[WebSocketTransport, asyncio.Protocol]:
     """Open a tunnel's connection. `url` is `wss://HOST:PORT`; `ca` is trusted instead of the system's CAs, as PEM text
-    or DER. Raises Unavailable.
+    or DER. The certificate must be valid for `server_name`, or without it for the URL's host. Raises Unavailable.
 
     `protocol().connection_made` is called with the transport, as for any asyncio transport.
     """
     if urlsplit(url).scheme != "wss":
         raise Unavailable(f"the gateway's tunnel at {url} cannot be reached: a token is only sent over TLS (wss://…)")
     context = ssl.create_default_context(cadata=ca or None)
-    made: list[asyncio.Protocol] = []
+    protocols: list[asyncio.Protocol] = []
 
     def handle_open(transport: WebSocketTransport) -> None:
-        made.append(protocol())
-        transport.set_protocol(made[0])
-        made[0].connection_made(transport)
+        protocols.append(protocol())
+        transport.set_protocol(protocols[0])
+        protocols[0].connection_made(transport)
 
     listener = _Listener(handle_open)
+    options: dict[str, Any] = {} if server_name is None else {"server_hostname": server_name}
     try:
         async with asyncio.timeout(CONNECT):
             await ws_connect(
@@ -302,6 +308,7 @@ async def connect(
                 websocket_handshake_timeout=10,
                 enable_auto_pong=False,
                 max_redirects=0,
+                **options,
             )
         if listener.transport is None:
             raise ConnectionResetError("the other side closed the connection during the handshake")
@@ -312,4 +319,4 @@ async def connect(
     finally:
         # A caller that got an error, or stopped waiting, must not get a connection afterwards.
         listener.abandoned = listener.transport is None
-    return listener.transport, made[0]
+    return listener.transport, protocols[0]

@@ -50,7 +50,7 @@ from postern.wiring import masters_wiring, paths, tls
 from postern.wiring.auth_settings_wiring import default_auth
 from postern.wiring.blobs import open_segments
 from postern.wiring.language_wiring import language_types
-from postern.wiring.masking_wiring import masks
+from postern.wiring.masking_wiring import detected_types, masks
 from postern.wiring.metrics_wiring import gather_metrics
 from postern.wiring.parsers import PARSED, ParserJudge
 from postern.wiring.recordings_wiring import trouble_with_recordings
@@ -168,13 +168,15 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
         networks = machine.provider_networks.networks
         openid = OpenIdClient(ProviderFetcher(allowed=networks), now)
         saml = SamlAdapter(ProviderFetcher(allowed=networks, deadline=METADATA_DEADLINE, limit=METADATA_LIMIT), now)
+        models = language_types(settings)
         able = Abilities(
             compiles=compiles,
             masks=masks,
             enforceable=ENFORCEABLE,
             parsed=PARSED,
             judge=ParserJudge(),
-            models=language_types(settings),
+            models=models,
+            types=detected_types(models),
         )
         services = build_services(
             stores,

@@ -88,15 +88,15 @@ def open_segments(settings: Settings, segments: SegmentStore, encryption: Encryp
     return StoredSegments(rows_from_threads(segments, loop), open_blobs(settings), KeysForThreads(encryption, loop))
 
 
-def _result(asked: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop, late: str) -> T:
+def _result(query: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop, late: str) -> T:
     try:
         here = asyncio.get_running_loop()
     except RuntimeError:
         here = None
     if here is loop:  # it would wait for itself
-        asked.close()
+        query.close()
         raise RuntimeError("recordings are read in a thread, never on the event loop")
-    waiting = asyncio.run_coroutine_threadsafe(asked, loop)
+    waiting = asyncio.run_coroutine_threadsafe(query, loop)
     try:
         return waiting.result(PATIENCE)
     except LateError:

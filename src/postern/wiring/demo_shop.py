@@ -76,7 +76,7 @@ async def follow(services: Services, setter: Principal, target: DemoTarget) -> N
 async def _guardrail(services: Services, setter: Principal) -> Guardrail:
     seen = 0
     while guardrails := (await services.guardrails.find(setter, Page(offset=seen))).items:
-        if guardrail := next((one for one in guardrails if one.name == GUARDRAIL), None):
+        if guardrail := next((rule for rule in guardrails if rule.name == GUARDRAIL), None):
             return guardrail
         seen += len(guardrails)
     rules = tuple(Rule(RuleType.PATTERN_MATCH, pattern_regex=pattern, name=name) for name, pattern in RULES.items())

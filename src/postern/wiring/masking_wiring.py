@@ -7,11 +7,12 @@ from functools import lru_cache
 from typing import cast
 from uuid import uuid4
 
-from postern.domain.rules.masking import MaskingRule
+from postern.domain.rules.masking import MODEL_TYPES, DetectedType, MaskingRule
 from postern.domain.rules.policy import Policy
 from postern.domain.secret import Secret
 from postern.domain.targets.target_schema import TargetSchema
 from postern.errors import Denied
+from postern.inspection.masking.catalogue import ORDER
 from postern.inspection.masking.masking_interceptor import Masking
 from postern.inspection.masking.origins import SessionOrigins
 from postern.inspection.masking.samples import NamedOrigins, SampleRows, SampleTexts
@@ -54,13 +55,28 @@ def _origins(policy: Policy, view: SessionView) -> SessionOrigins | None:
     if make is None:
         view.carried_over.pop(_KEPT, None)
         return None
-    kept = view.carried_over.get(_KEPT)
-    if kept is not None:
-        return cast("SessionOrigins", kept)
+    stored_origins = view.carried_over.get(_KEPT)
+    if stored_origins is not None:
+        return cast("SessionOrigins", stored_origins)
     origins = view.carried_over[_KEPT] = make(lambda: view.schema)
     if view.metrics.operations:
         origins.record_gap()
     return origins
+
+
+def detected_types(models: frozenset[str] = frozenset()) -> tuple[DetectedType, ...]:
+    """Return the information types that masking detects, by name, with those that a language model finds here."""
+    by_form = [
+        DetectedType(
+            detector.type,
+            (min(form.score for form in detector.forms), max(form.score for form in detector.forms)),
+            tuple(word.strip() for word in detector.words.split(",") if word.strip()),
+        )
+        for detector in ORDER
+        if detector.type not in MODEL_TYPES
+    ]
+    by_model = [DetectedType(kind, None) for kind in MODEL_TYPES if kind in models]
+    return tuple(sorted((*by_form, *by_model), key=lambda detected: detected.type))
 
 
 def masks(rule: MaskingRule, key: Secret, samples: Samples) -> MaskedSamples:

@@ -77,13 +77,13 @@ async def _behind(backlog: Backlog) -> dict[str, float]:
 def _machine(home: Path) -> dict[str, float]:
     """Return the metrics of this machine's disk; a process that hangs could not report them."""
     disk = shutil.disk_usage(home)
-    found = {"postern_home_free_bytes": float(disk.free), "postern_home_bytes": float(disk.total)}
+    values = {"postern_home_free_bytes": float(disk.free), "postern_home_bytes": float(disk.total)}
     size = 0
     for path in (home / "spool").glob("*/*"):
         with suppress(OSError):  # sealed meanwhile
             size += path.stat().st_size
     waiting = waiting_for_archiver(home)
-    return found | {
+    return values | {
         "postern_spool_bytes": float(size),
         "postern_sealed_segments": float(waiting.segments),
         "postern_sealed_bytes": float(waiting.size),

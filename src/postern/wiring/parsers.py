@@ -11,7 +11,9 @@ from postern.domain.rules.guardrail import Guardrail
 from postern.domain.rules.policy import Policy
 from postern.domain.rules.trial import Trial
 from postern.domain.targets.dialect import DIALECTS
+from postern.domain.targets.target_schema import TargetSchema
 from postern.inspection.guardrails.guardrail_trial import SessionTrier, Trier, try_input, try_output
+from postern.inspection.sql.script_analysis import AnalyseScript
 from postern.inspection.sql.shared import own
 from postern.inspection.sql.sql_parser import Parser, SessionParser
 from postern.interception.pipeline import Interceptor, SessionView
@@ -53,8 +55,8 @@ def parser_for(protocol: str) -> Parser | None:
 def session_parser(policy: Policy, protocol: str, view: SessionView) -> SessionParser | None:
     """Return the session's parser, which stays as long as policies need it, since it must see every statement."""
     judges = any(rule.judges_statements for rail in policy.guardrails for rule in rail.input)
-    kept = view.carried_over.pop(_KEPT, None)
-    names = cast("SessionParser | None", kept) if judges and kept is not None else None
+    carried_parser = view.carried_over.pop(_KEPT, None)
+    names = cast("SessionParser | None", carried_parser) if judges and carried_parser is not None else None
     if judges and names is None:
         names = _names_of(parser_for(protocol))
         if names is not None and view.metrics.operations:
@@ -86,6 +88,15 @@ def client_encodings(policy: Policy, protocol: str, view: SessionView) -> Interc
         # It keeps prepared statements when the policy is renewed.
         interceptor = view.carried_over[_ENCODINGS] = spec.encodings(parser)
     return cast("Interceptor", interceptor)
+
+
+def analysis_task(protocol: str, schema: TargetSchema | None, text: str, most: int) -> AnalyseScript | None:
+    """Return the task that analyses a script's first `most` statements; None where statements cannot be parsed."""
+    parser = parser_for(protocol)
+    spec = None if parser is None else _SPOKEN.get(parser.dialect)
+    if parser is None or spec is None or spec.split is None:
+        return None
+    return AnalyseScript(parser, spec.split(), spec.names, schema, text, most)
 
 
 class ParserJudge:

@@ -14,12 +14,12 @@ def program_name() -> str:
     `make up` runs it from a virtual environment that is not active. A different program that contains it prints
     `postern`.
     """
-    path, found = Path(sys.argv[0]), shutil.which("postern")
+    path, program = Path(sys.argv[0]), shutil.which("postern")
     if path.parts[-2:] == ("postern", "__main__.py"):
-        return "postern" if found else f"{shlex.quote(sys.executable)} -m postern"
+        return "postern" if program else f"{shlex.quote(sys.executable)} -m postern"
     if path.name != "postern":
         return "postern"
-    if found and path.exists() and Path(found).samefile(path):
+    if program and path.exists() and Path(program).samefile(path):
         return "postern"
     return shlex.quote(str(path.absolute()))
 

@@ -74,15 +74,15 @@ def make_trouble_observer(home: Path) -> Callable[[Round], None]:
     """Return an observer of every round of the archiver. On a read-only disk it stores nothing; that is noticed
     elsewhere."""
     file = _trouble_file(home)
-    known: str | None = None
+    last_trouble: str | None = None
 
     def record_trouble(finished_round: Round) -> None:
-        nonlocal known
-        if finished_round.trouble != known:
+        nonlocal last_trouble
+        if finished_round.trouble != last_trouble:
             with suppress(OSError):
                 file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 file.write_text(finished_round.trouble)
-                known = finished_round.trouble
+                last_trouble = finished_round.trouble
 
     return record_trouble
 

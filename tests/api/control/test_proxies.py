@@ -136,7 +136,7 @@ async def test_one_that_leaves_while_it_is_asked_holds_nobody_up(desk: Desk) -> 
     asking = asyncio.create_task(proxies.connect(desk.user, "shop", 0, None, source="::1"))
     await asyncio.wait_for(manager.heard.get(), 60)
     await manager.stop()
-    with pytest.raises(Unavailable, match="went away"):
+    with pytest.raises(Unavailable, match="has disconnected"):
         await asyncio.wait_for(asking, 60)
 
 

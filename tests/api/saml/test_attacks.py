@@ -170,14 +170,14 @@ async def test_a_wrong_signature_of_the_answer_beside_a_right_one_of_the_asserti
     def spoil(root: etree._Element) -> None:
         root.set("IssueInstant", "2026-01-01T00:00:00Z")
 
-    await gateway.refused(await gateway.changed(spoil), "not by a key")
+    await gateway.refused(await gateway.changed(spoil), "does not match any key")
 
 
 async def test_another_name_under_a_genuine_signature(gateway: SamlGateway) -> None:
     def rename(root: etree._Element) -> None:
         one(root, "NameID").text = BOB
 
-    await gateway.refused(await gateway.changed(rename), "not by a key")
+    await gateway.refused(await gateway.changed(rename), "does not match any key")
 
 
 async def test_more_groups_under_a_genuine_signature(gateway: SamlGateway) -> None:
@@ -185,14 +185,14 @@ async def test_more_groups_under_a_genuine_signature(gateway: SamlGateway) -> No
         value = next(value for value in root.iter(f"{{{SAML}}}AttributeValue") if value.text == "dev")
         value.text = "admin"
 
-    await gateway.refused(await gateway.changed(promote), "not by a key")
+    await gateway.refused(await gateway.changed(promote), "does not match any key")
 
 
 async def test_signed_by_another_key(gateway: SamlGateway) -> None:
     returning = await gateway.leave()
     document = returning.document
     forged = gateway.idp.sign_anew(document, one(document, "Assertion"), gateway.idp.stranger)
-    await gateway.refused(returning.carrying(forged), "not by a key")
+    await gateway.refused(returning.carrying(forged), "does not match any key")
 
 
 async def test_key_info_with_the_key_of_a_stranger(gateway: SamlGateway) -> None:
@@ -202,7 +202,7 @@ async def test_key_info_with_the_key_of_a_stranger(gateway: SamlGateway) -> None
     pem = gateway.idp.stranger.certificate.read_text()
     one(document, "X509Certificate", DS).text = "".join(pem.splitlines()[1:-1])
     forged = gateway.idp.sign_anew(document, one(document, "Assertion"), gateway.idp.stranger)
-    await gateway.refused(returning.carrying(forged), "not by a key")
+    await gateway.refused(returning.carrying(forged), "does not match any key")
 
 
 async def test_a_public_key_used_as_an_hmac_secret(gateway: SamlGateway) -> None:
@@ -230,7 +230,7 @@ async def test_a_signature_that_refers_to_something_else(gateway: SamlGateway, u
     def refer(root: etree._Element) -> None:
         one(root, "Reference", DS).set("URI", uri)
 
-    await gateway.refused(await gateway.changed(refer), "refer to the element it stands in")
+    await gateway.refused(await gateway.changed(refer), "refer to the element that contains it")
 
 
 async def test_a_transform_that_leaves_things_out_of_what_is_signed(gateway: SamlGateway) -> None:
@@ -279,7 +279,7 @@ async def test_a_processing_instruction_and_cdata(gateway: SamlGateway) -> None:
     for inserted in (b"ann<?x?>-0001", b"<![CDATA[ann-0001]]>"):
         returning = await gateway.leave()
         content = base64.b64decode(returning.form["SAMLResponse"]).replace(b"ann-0001", inserted)
-        await gateway.refused(returning.carrying(content), "refused")
+        await gateway.refused(returning.carrying(content), "not accepted")
 
 
 async def test_a_deflate_bomb(gateway: SamlGateway) -> None:
@@ -470,7 +470,7 @@ async def test_replayed_assertion_id(gateway: SamlGateway) -> None:
         one(root, "Reference", DS).set("URI", f"#{used}")
 
     answer = await gateway.back(await signed_anew(gateway, again))
-    assert "used+already" in answer.headers["Location"]
+    assert "already+used" in answer.headers["Location"]
     assert "postern" not in answer.cookies
 
 
@@ -557,7 +557,7 @@ async def test_metadata_that_sends_people_to_a_plain_page(gateway: SamlGateway, 
 
 async def test_a_certificate_that_has_run_out(gateway: SamlGateway) -> None:
     returning = await gateway.leave()
-    outdated = KeyPair.make(gateway.idp.folder, "outdated", days=-1)
+    outdated = KeyPair.make(gateway.idp.folder, "is not valid now", days=-1)
     document = returning.document
     signed = gateway.idp.sign_anew(document, one(document, "Assertion"), outdated)
     theirs, ours = ("".join(pair.certificate.read_text().splitlines()[1:-1]) for pair in (outdated, gateway.idp.keys))
@@ -566,4 +566,4 @@ async def test_a_certificate_that_has_run_out(gateway: SamlGateway) -> None:
         assert "".join((certificate.text or "").split()) == ours
         certificate.text = theirs
     await gateway.configure(idp_metadata=etree.tostring(metadata).decode())
-    await gateway.refused(returning.carrying(signed), "outdated")
+    await gateway.refused(returning.carrying(signed), "is not valid now")

@@ -1,4 +1,4 @@
-"""What an attack is, and the channels that the documentation admits."""
+"""The form of an attack, and the documented channels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NAME_LENGTH = 120  # characters
 
 
 class Channel(StrEnum):
-    """What a statement can still learn of a masked column. docs/security.md lists these."""
+    """Facts about a masked column that a statement can still learn. docs/security.md lists these channels."""
 
     FILTERING = "filtering"  # which rows there are: where, having, joins, limit
     ORDERING = "ordering"
@@ -24,7 +24,7 @@ class Channel(StrEnum):
 class Attack:
     """Statements of one session. The client reads the answer to each before it sends the next.
 
-    `channel` is the documented channel that the attack uses: its answers may differ, and must.
+    `channel` is the documented channel that the attack uses: its answers can differ, and one must.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a client receives, message by message, and how two conversations differ."""
+"""The messages that a client receives, and the comparison of two conversations."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _with_places(data: bytes, symbols: Symbols) -> bytes:
 
 
 def difference(one: Sequence[Answer], other: Sequence[Answer]) -> str:
-    """Say where two conversations differ first; empty where they do not."""
+    """Describe the first difference of two conversations; empty if they are equal."""
     for step, (left, right) in enumerate(zip(one, other, strict=True), 1):
         if left == right:
             continue
@@ -118,10 +118,10 @@ def difference(one: Sequence[Answer], other: Sequence[Answer]) -> str:
 
 
 def decoding_table(answers: Sequence[Answer]) -> str:
-    """Say how many values the last column of an answer shows, if more than one.
+    """Describe the values that the last column of an answer shows, if more than one.
 
-    These attacks put known values beside what masking makes of them. Both databases show the same table, so comparing
-    them is not enough: a computed column must be one constant.
+    These attacks put known values beside their masked forms. Both databases show the same table, so comparing them
+    is not enough: a computed column must be one constant.
     """
     for answer in answers:
         shown = {message.cells[-1] for message in answer if message.cells}
@@ -132,7 +132,7 @@ def decoding_table(answers: Sequence[Answer]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What an attack learned."""
+    """The difference that an attack revealed."""
 
     attack: Attack
     protocol: str
@@ -157,7 +157,7 @@ class Judge:
         return found
 
     def learned(self, policing: Policing, protocol: str, attack: Attack) -> str:
-        """Say what the client learns by an attack; empty where it learns nothing."""
+        """Describe what the client learns by an attack; empty if nothing."""
         told = self.compare(policing, protocol, attack.steps)
         if told or attack.group != DECODING_TABLE:
             return told
@@ -165,7 +165,7 @@ class Judge:
         return "" if policing.is_marked and heard.is_marked else decoding_table(heard.answers)
 
     def compare(self, policing: Policing, protocol: str, steps: Sequence[str]) -> str:
-        """Say what the client can tell apart. An answer that leaves a marker is one that best effort passes."""
+        """Describe the difference that the client sees. An answer with a marker is one that best effort passes."""
         one = self._run(policing, "a", protocol, steps)
         other = self._run(policing, policing.variant, protocol, steps)
         if policing.is_marked and (one.is_marked or other.is_marked):

@@ -1,4 +1,4 @@
-"""Ordinary queries over the same tables, and what masking does to each."""
+"""Ordinary queries on the same tables, and the effect of masking on each."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ QUERIES: Mapping[str, Sequence[str]] = {"postgres": (*_SHARED, *_POSTGRES), "mar
 
 
 def outcome(server: Server, policing: Policing, query: str) -> Outcome:
-    """Run a query and take back what it changed."""
+    """Run a query, roll back its changes, and return the effect of masking."""
     steps = ("begin", query, "rollback")
     told = server.run(None, "a", server.protocols[0], steps).answers[1]
     shown = server.run(policing, "a", server.protocols[0], steps).answers[1]
@@ -157,7 +157,7 @@ def outcome(server: Server, policing: Policing, query: str) -> Outcome:
 
 
 def _without_reports(answer: Answer) -> Answer:
-    """Without the warnings and the flags about execution of MySQL's OK and EOF packets, which people hardly see."""
+    """Remove the warnings and the execution flags of MySQL's OK and EOF packets, which users rarely see."""
     return [
         Message(message.tag, message.body[:2]) if message.tag == "result" and message.body[:1] == b"\0" else message
         for message in answer

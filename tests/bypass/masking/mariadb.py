@@ -149,7 +149,7 @@ def answer_of(packets: Packets, *, binary: bool = False) -> Answer:
 
 
 def prepared(packets: Packets) -> tuple[int, Answer]:
-    """Read the answer to a statement that is prepared: its number, 0 where it failed, and what was described."""
+    """Read the answer to a prepare command: the statement's number, 0 if it failed, and its description."""
     first = packets.next()
     if first[:1] != b"\0":
         return 0, [Message("prepared", first)]
@@ -186,7 +186,7 @@ def _read_result(packets: Packets, found: Answer, *, binary: bool) -> bool:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A length-encoded number, and where it ends."""
+    """Return a length-encoded number and the position after it."""
     size = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(data[at], 0)
     return (int.from_bytes(data[at + 1 : at + 1 + size], "little"), at + 1 + size) if size else (data[at], at + 1)
 
@@ -233,7 +233,7 @@ def _binary(packet: bytes, types: Sequence[int]) -> Iterator[Cell]:
 
 @dataclass
 class MysqlClient:
-    """Asks by commands. `exchange` sends one, and returns what reads its answer."""
+    """A client that sends commands. `exchange` sends one and returns the reader of its answer."""
 
     exchange: Callable[[bytes], Packets]
     protocol: str
@@ -249,7 +249,7 @@ class MysqlClient:
 
 
 def login(server: MariaDbServer, database: str) -> Any:
-    """A connection of PyMySQL, of which only the socket is used."""
+    """Return a connection of PyMySQL, whose socket alone is used."""
     return server.connect(database=database)
 
 

@@ -269,7 +269,7 @@ _TAGS = {"D": "row", "d": "copied", "A": "notification"}
 
 
 def set_up(server: PostgresServer) -> TargetSchema:
-    """Make the three databases, and read the catalogue as the gateway does. Their objects have the same numbers."""
+    """Create the three databases with equal object numbers, and read the catalogue as the gateway does."""
     columns = ", ".join(f"{name} {kind}" for name, (kind, *_) in VALUES.items())
     with psycopg.connect(server.dsn(), autocommit=True) as admin:
         for name in DATABASES.values():
@@ -311,7 +311,8 @@ _TEMPORARY = re.compile(rb"pg_temp_[0-9]+")
 
 
 def messages_of(data: bytes, last_oid: int) -> Answer:
-    """Split what a client received, without what tells sessions apart: process ids, and numbers of new objects."""
+    """Split received data into messages, without the parts that differ per session: process ids and numbers of new
+    objects."""
     found: Answer = []
     while data:
         size = 1 + struct.unpack("!I", data[1:5])[0] if len(data) >= 5 else len(data) + 1
@@ -329,7 +330,7 @@ def messages_of(data: bytes, last_oid: int) -> Answer:
 
 
 def _described(body: bytes, last_oid: int) -> bytes:
-    """A RowDescription; tables and types that a session has just made have number 0."""
+    """Return a RowDescription in which tables and types that the session created have number 0."""
     found, at = body[:2], 2
     while at < len(body):
         end = body.index(b"\0", at) + 1
@@ -351,7 +352,7 @@ def _cells(body: bytes) -> tuple[bytes | None, ...]:
 
 
 def asked(step: str, protocol: str) -> bytes:
-    """The messages that send a statement; the extended protocol asks for binary results.
+    """Return the messages that send a statement; the extended protocol requests binary results.
 
     A step `@name: text` is sent by Parse, Bind and Execute under this name, in either protocol.
     """
@@ -379,7 +380,7 @@ class LinkSession:
 
 
 def connected(port: int, database: str) -> tuple[socket.socket, dict[str, str]]:
-    """Log in around any gateway, as its workers do; also return the settings that the server reported."""
+    """Log in without a gateway, as its workers do; also return the settings that the server reported."""
     stream = wire.connect(port, TIMEOUT)
     stream.sendall(wire.startup(user="postgres", database=database, client_encoding="UTF8"))
     settings = {}
@@ -447,7 +448,7 @@ def postgres(server: PostgresServer) -> Iterator[Postgres]:
 
 
 def last_oid(server: PostgresServer) -> int:
-    """Every object that exists now has this number at most."""
+    """Return the highest number of an existing object."""
     with psycopg.connect(server.dsn(), autocommit=True) as admin:
         row = admin.execute("select lo_unlink(oid), oid::int8 from lo_create(0) oid").fetchone()
     assert row is not None

@@ -1,4 +1,4 @@
-"""What is known of the corpus: the open leaks, the counts of ordinary queries, and the table that people read."""
+"""Reports about the corpus: the open leaks, the counts of ordinary queries, and the printed table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_open() -> Open:
 
 
 def write_open(found: Open) -> None:
-    """Servers that `found` does not name keep their lines."""
+    """Write the open leaks. Servers that `found` does not name keep their lines."""
     servers = {server for server, _ in found}
     merged = {**{key: where for key, where in read_open().items() if key[0] not in servers}, **found}
     lines = [
@@ -92,14 +92,14 @@ def write_counts(found: Counts) -> None:
 
 
 def _lines(path: Path) -> list[str]:
-    """Without comments; none of a file that is not there yet."""
+    """Return the lines without comments; none if the file does not exist."""
     text = path.read_text() if path.exists() else ""
     return [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
 @contextmanager
 def server(name: str) -> Iterator[Server]:
-    """The server of that name, started for as long as it is needed."""
+    """Run the server of that name within the context."""
     with ExitStack() as stack:
         if name == "postgres":
             yield stack.enter_context(postgres(stack.enter_context(running_server())))
@@ -108,7 +108,7 @@ def server(name: str) -> Iterator[Server]:
 
 
 def open_of(findings: Mapping[str, Sequence[Finding]], server: str) -> dict[tuple[str, str], frozenset[str]]:
-    """Of the findings under each strategy."""
+    """Return the leaks among the findings of each strategy."""
     found: dict[tuple[str, str], set[str]] = {}
     for strategy, each in findings.items():
         for finding in each:
@@ -118,7 +118,7 @@ def open_of(findings: Mapping[str, Sequence[Finding]], server: str) -> dict[tupl
 
 
 def run(name: str, *, write: bool) -> bool:
-    """Print the table of one server. Return whether everything is as the two files say."""
+    """Print the table of one server. Return whether the results equal the two files."""
     findings: dict[str, list[Finding]] = {}
     with server(name) as running:
         judge = Judge(running)

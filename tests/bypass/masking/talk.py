@@ -1,7 +1,7 @@
-"""One client's conversation with one database, through a link that masks, without a network on the client's side.
+"""One client's conversation with one database through a link that masks, without a network on the client's side.
 
-The target is real. What it answered once is remembered by all that was sent to it, so that a conversation that a
-second policy leads in the same way costs no second session.
+The target is real. Its answers are stored by the complete input before them, so that a conversation that is equal
+under a second policy needs no second session.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TIMEOUT = 20.0  # seconds
 
 
 class Forgotten(Exception):
-    """The target has not been asked this yet."""
+    """The target has no stored answer to this input."""
 
 
 History = tuple[bytes, ...]
@@ -32,9 +32,9 @@ _RECEIVED = b""
 
 @dataclass
 class Far:
-    """The target of one conversation: from memory, or live where `connect` is given.
+    """The target of one conversation: from memory, or live if `connect` is given.
 
-    `name` takes the place of SPOKEN_NAME in both directions. Both have the same length, so messages keep theirs.
+    `name` replaces SPOKEN_NAME in both directions. Both have the same length, so messages keep their lengths.
     """
 
     name: bytes

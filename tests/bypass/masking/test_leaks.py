@@ -45,7 +45,7 @@ def judge(name: str, request: pytest.FixtureRequest) -> Judge:
 
 
 def compare(judge: Judge, policing: Policing, protocol: str, attacks: list[Attack]) -> None:
-    """The attacks leak where the list of open leaks says so, and nowhere else."""
+    """Assert that exactly the attacks in the list of open leaks learn something."""
     name, here = judge.server.name, f"{policing.name}/{protocol}"
     known = {attack for (server, attack), where in report.read_open().items() if server == name and here in where}
     found = {finding.attack.name: finding.difference for finding in judge.findings(policing, protocol, attacks)}
@@ -57,20 +57,22 @@ def compare(judge: Judge, policing: Policing, protocol: str, attacks: list[Attac
 
 
 @pytest.mark.parametrize(("name", "policing", "protocol"), CORE)
-def test_core_attacks_learn_nothing(judge: Judge, name: str, policing: Policing, protocol: str) -> None:
+def test_core_attacks_on_masked_columns_learn_nothing(
+    judge: Judge, name: str, policing: Policing, protocol: str
+) -> None:
     compare(judge, policing, protocol, [one for one in ATTACKS[name] if one.channel is None and one.is_core])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "policing", "protocol"), TABLE)
-def test_attacks_learn_nothing(judge: Judge, name: str, policing: Policing, protocol: str) -> None:
+def test_attacks_on_masked_columns_learn_nothing(judge: Judge, name: str, policing: Policing, protocol: str) -> None:
     compare(judge, policing, protocol, [one for one in ATTACKS[name] if one.channel is None])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(ATTACKS))
-def test_documented_channels_exist(judge: Judge, name: str) -> None:
-    """A channel that tells nothing any more is not to be documented, and its attacks belong to another group."""
+def test_every_attack_on_a_documented_channel_learns_something(judge: Judge, name: str) -> None:
+    """A channel that no longer reveals anything must not be documented, and its attacks belong to another group."""
     attacks = [attack for attack in ATTACKS[name] if attack.channel is not None]
     closed = [
         attack.name
@@ -88,7 +90,7 @@ def test_documented_channels_exist(judge: Judge, name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(ATTACKS))
 def test_most_attacks_would_learn_something_without_masking(judge: Judge, name: str) -> None:
-    """The others are for errors and plans that tell nothing on this version of the server."""
+    """The others use errors and plans that reveal nothing on this version of the server."""
     attacks = [attack for attack in ATTACKS[name] if attack.group != DECODING_TABLE]
     idle = [attack.name for attack in attacks if not _tells_apart(judge.server, attack)]
     assert len(idle) <= len(attacks) // 4, "these tell nothing even without masking:\n" + "\n".join(idle)
@@ -107,11 +109,11 @@ def _tells_apart(server: Server, attack: Attack) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "policing"), _PAIRS)
-def test_ordinary_queries_are_shown_as_counted(judge: Judge, name: str, policing: Policing) -> None:
+def test_outcomes_of_ordinary_queries_equal_the_stored_counts(judge: Judge, name: str, policing: Policing) -> None:
     assert honest.counts(judge.server, policing) == report.read_counts()[name, policing.name]
 
 
-def test_open_leaks_name_attacks_of_the_corpus() -> None:
+def test_every_open_leak_names_an_attack_of_the_corpus() -> None:
     known = {(name, attack.name) for name, attacks in ATTACKS.items() for attack in attacks if attack.channel is None}
     assert report.read_open().keys() <= known
 

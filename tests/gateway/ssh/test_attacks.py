@@ -1,4 +1,4 @@
-"""What has brought down other SSH gateways and libraries, at ours: the 22 cases of our list, by their numbers.
+"""Attacks that broke other SSH gateways and libraries, tried on this one: the 22 cases of the list, by number.
 
 Not here, since nothing of the kind exists: 2 (an API that takes a bare public key for a login: keys are only found by
 who has signed on this port), 17 and 18 (files: the gateway writes none, and makes no users). At whole servers: 13 and
@@ -82,7 +82,7 @@ def by_key(user: str, key: bytes, signature: bytes | None, algorithm: str = "ssh
     return request + (b"" if signature is None else string(signature))
 
 
-async def test_01_an_offered_key_is_no_login(site: Site) -> None:
+async def test_01_offered_key_without_a_signature_does_not_log_in(site: Site) -> None:
     key = site.keys.add("ann")
 
     async def offers(conn: Any) -> None:
@@ -109,7 +109,7 @@ def signature_of(key: asyncssh.SSHKey, message: bytes, algorithm: bytes = b"ssh-
     return key.sign(string(b"exchanged") + message, algorithm)
 
 
-async def test_03_only_the_key_that_signed_counts(site: Site) -> None:
+async def test_03_only_the_key_that_signed_logs_in(site: Site) -> None:
     anns, bobs = site.keys.add("ann"), site.keys.add("bob")
     stranger = asyncssh.generate_private_key("ssh-ed25519")
     connection, server = unproved(site, "x#web-1")
@@ -140,7 +140,7 @@ async def test_05_no_channel_opens_before_authentication(site: Site) -> None:
     await attacked(site, opens)
 
 
-async def test_06_a_client_cannot_say_that_it_is_authenticated(site: Site) -> None:
+async def test_06_client_cannot_declare_itself_authenticated(site: Site) -> None:
     async def says(conn: Any) -> None:
         conn.send_packet(USERAUTH_SUCCESS)
         unasked(conn, CHANNEL_OPEN, OPEN_SESSION)
@@ -181,13 +181,13 @@ VERSION = b"SSH-2.0-attacker\r\n"
     ],
     ids=["authentication", "channel", "service", "new keys"],
 )
-async def test_07_nothing_is_taken_before_keys_are_exchanged(site: Site, payload: bytes) -> None:
+async def test_07_no_request_is_accepted_before_the_key_exchange(site: Site, payload: bytes) -> None:
     said = await raw(site, VERSION, packet(payload))
     assert said.startswith(b"SSH-2.0-Postern\r\n")
     assert not site.flow.asked
 
 
-async def test_08_key_exchange_is_strict_and_no_cipher_needs_it(site: Site) -> None:
+async def test_08_key_exchange_is_strict(site: Site) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
     writer.write(VERSION)
     await reader.readline()
@@ -213,7 +213,7 @@ async def test_08_key_exchange_is_strict_and_no_cipher_needs_it(site: Site) -> N
     writer.close()
 
 
-async def test_11_a_signature_is_checked(site: Site) -> None:
+async def test_11_invalid_signature_is_rejected(site: Site) -> None:
     key, other = site.keys.add("ann"), asyncssh.generate_private_key("ssh-ed25519")
 
     async def signs(conn: Any) -> None:
@@ -230,12 +230,12 @@ async def test_11_a_signature_is_checked(site: Site) -> None:
     await attacked(site, signs)
 
 
-async def test_12_a_length_is_checked_before_it_is_waited_for(site: Site) -> None:
+async def test_12_excessive_packet_length_is_rejected_at_once(site: Site) -> None:
     await raw(site, VERSION, struct.pack(">I", 0xFFFFFFFF) + bytes(60))
     await raw(site, b"SSH-2.0-" + b"x" * 100_000)
 
 
-async def test_13_14_nothing_is_forwarded_before_or_without_admission(site: Site) -> None:
+async def test_13_14_no_forwarding_starts_before_or_without_admission(site: Site) -> None:
     site.flow.decided.clear()
     site.flow.allowed = frozenset({Extra.FORWARD_LOCAL})
     async with await site.connect(USER, password=PASSWORD) as conn:
@@ -256,7 +256,7 @@ async def test_13_14_nothing_is_forwarded_before_or_without_admission(site: Site
     assert [start.channel.what for start in site.flow.started if start.channel] == ["10.0.0.1:80"]
 
 
-async def test_15_what_is_no_known_subsystem_is_refused_and_files_where_they_are_off(site: Site) -> None:
+async def test_15_unknown_subsystem_and_disabled_file_transfer_are_denied(site: Site) -> None:
     site.flow.allowed = frozenset()
     async with await site.connect(USER, password=PASSWORD) as conn:
         with pytest.raises(asyncssh.ChannelOpenError):
@@ -266,7 +266,7 @@ async def test_15_what_is_no_known_subsystem_is_refused_and_files_where_they_are
     assert not site.flow.started
 
 
-async def test_16_no_variable_says_which_code_runs(site: Site) -> None:
+async def test_16_environment_variables_that_load_code_are_dropped(site: Site) -> None:
     given = {"LD_PRELOAD": "/tmp/x.so", "DYLD_INSERT_LIBRARIES": "x", "LC_ALL": "C", "LANG": "C", "SHOWN": "1"}
     async with await site.connect(USER, password=PASSWORD) as conn:
         await conn.run("true", env=given)
@@ -278,7 +278,7 @@ async def test_16_no_variable_says_which_code_runs(site: Site) -> None:
     assert set(command.environment) == {"LC_ALL", "LANG", "SHOWN"}
 
 
-async def test_attack_no_variable_brings_what_is_run(site: Site) -> None:
+async def test_attack_environment_variable_with_shell_code_is_dropped(site: Site) -> None:
     given = {
         "LC_ALL": "de_DE.UTF-8",
         "LC_1": "rm -rf /",
@@ -293,7 +293,9 @@ async def test_attack_no_variable_brings_what_is_run(site: Site) -> None:
     assert server.environment == {"LC_ALL": "de_DE.UTF-8"}
 
 
-async def test_attack_what_a_client_calls_itself_is_text(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_attack_control_characters_in_the_client_version_are_escaped(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def act(client: ChannelClient, start: Start) -> None:
         told.append(client.metadata["ssh_client"])
 
@@ -305,7 +307,7 @@ async def test_attack_what_a_client_calls_itself_is_text(site: Site, monkeypatch
     assert told == ["SSH-2.0-x\\x1b]0;root\\x07\\x00"]
 
 
-async def test_20_no_agent_and_no_screen_is_forwarded(site: Site) -> None:
+async def test_20_agent_forwarding_request_is_denied(site: Site) -> None:
     async with await site.connect(USER, password=PASSWORD) as conn:
         channel, _ = await conn.create_session(asyncssh.SSHClientSession, "true")
         taken: Any = channel
@@ -313,7 +315,7 @@ async def test_20_no_agent_and_no_screen_is_forwarded(site: Site) -> None:
             assert await taken._make_request(request) is not True
 
 
-async def test_21_names_are_taken_as_they_are(site: Site) -> None:
+async def test_21_user_and_connection_names_are_never_interpreted(site: Site) -> None:
     key = site.keys.add("ann")
     name = "ann#web-1; rm -rf $(HOME)`id`"
     async with await site.connect(name, client_keys=[key]) as conn:
@@ -340,7 +342,7 @@ async def test_22_early_data_is_neither_lost_nor_reordered(site: Site) -> None:
     assert len(passed) > 150_000
 
 
-async def test_passwords_are_tried_a_few_times_only(site: Site) -> None:
+async def test_password_attempts_per_connection_are_limited(site: Site) -> None:
     tried = 0
 
     class Guesses(asyncssh.SSHClient):
@@ -355,9 +357,7 @@ async def test_passwords_are_tried_a_few_times_only(site: Site) -> None:
     assert not site.flow.asked
 
 
-async def test_attack_keys_are_exchanged_again_and_again_before_a_login(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_attack_key_exchanges_before_a_login_are_limited(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     began, count = asyncssh.SSHServerConnection._send_kexinit, 0
 
     def counted(connection: Any) -> None:
@@ -377,8 +377,8 @@ async def test_attack_keys_are_exchanged_again_and_again_before_a_login(
     assert count == MOST_EARLY
 
 
-async def test_attack_a_long_password_is_not_looked_at(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its normal form, which asyncssh makes of it first, takes the square of its combining characters."""
+async def test_attack_overlong_password_is_not_normalised(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Normalisation by asyncssh takes quadratic time in the number of combining characters."""
     prepared: Any = vars(auth)["saslprep"]
     lengths: list[int] = []
 

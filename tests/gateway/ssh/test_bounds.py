@@ -1,4 +1,4 @@
-"""Clients that have logged in, and make the gateway keep more and more for them, or wait for ever."""
+"""Authenticated clients that make the gateway buffer more and more, or wait forever."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def deaf(conn: Any) -> None:
     conn.process_packet = lambda *_: True
 
 
-async def test_variables_are_bounded_in_number_and_size(site: Site) -> None:
+async def test_environment_variables_are_limited_in_number_and_size(site: Site) -> None:
     site.flow.decided.clear()
     async with await connected(site) as conn:
         given = {"LC_LONG": "x" * 100_000, **{f"LC_{number}": "x" for number in range(1_000)}}
@@ -69,8 +69,8 @@ async def test_variables_are_bounded_in_number_and_size(site: Site) -> None:
         site.flow.decided.set()
 
 
-async def test_attack_packets_of_a_byte_that_wait_are_put_together(site: Site) -> None:
-    """Each took a hundred times its byte, and all of them together the square of their number to be taken out."""
+async def test_attack_waiting_one_byte_packets_are_merged(site: Site) -> None:
+    """Each one took a hundred times its size, and reading all of them took quadratic time."""
     sent, hears = bytes(range(200)) * 50, asyncio.Event()
 
     async def act(client: ChannelClient, start: Start) -> None:
@@ -94,7 +94,7 @@ async def test_attack_packets_of_a_byte_that_wait_are_put_together(site: Site) -
         await process.wait()
 
 
-async def test_attack_a_program_that_does_not_read_outlives_its_channel(
+async def test_attack_channel_of_a_program_that_does_not_read_is_closed(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bounds, "UNREAD", 0.1)
@@ -114,7 +114,7 @@ async def test_attack_a_program_that_does_not_read_outlives_its_channel(
         assert (await conn.run("true")).exit_status == 0
 
 
-async def test_attack_packets_too_small_to_send_anything_in(site: Site) -> None:
+async def test_attack_maximum_packet_size_too_small_for_data_is_rejected(site: Site) -> None:
     async with await connected(site) as conn:
         with pytest.raises((asyncssh.Error, OSError)):
             await conn.create_session(asyncssh.SSHClientSession, "true", max_pktsize=SMALLEST_PACKET - 1)
@@ -124,7 +124,7 @@ async def test_attack_packets_too_small_to_send_anything_in(site: Site) -> None:
         await channel.wait_closed()
 
 
-async def test_keys_that_are_never_exchanged_end_the_connection(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unfinished_key_exchange_ends_the_connection(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssh_transport, "EXCHANGE", 0.3)
     site.flow.decided.clear()
     conn = await connected(site)
@@ -139,7 +139,7 @@ async def test_keys_that_are_never_exchanged_end_the_connection(site: Site, monk
     assert not visit.channels
 
 
-async def test_keys_are_exchanged_again_and_again(site: Site) -> None:
+async def test_repeated_rekeying_works(site: Site) -> None:
     async with await connected(site) as conn:
         for _ in range(3):
             at_gateway(site)._rekey_bytes_sent = 1 << 40
@@ -148,7 +148,7 @@ async def test_keys_are_exchanged_again_and_again(site: Site) -> None:
         assert not at_gateway(site)._exchange.is_running
 
 
-async def test_what_waits_for_an_exchange_is_bounded(site: Site) -> None:
+async def test_messages_queued_during_a_key_exchange_are_limited(site: Site) -> None:
     conn = await connected(site)
     deaf(conn)
     conn._send_kexinit()
@@ -160,7 +160,7 @@ async def test_what_waits_for_an_exchange_is_bounded(site: Site) -> None:
     await gone(conn)
 
 
-async def test_requests_behind_one_that_waits_are_bounded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_requests_queued_after_a_waiting_one_are_limited(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.flow.decided.clear()
     async with await connected(site) as conn:
         monkeypatch.setattr(SshConnection, "attach_x11_listener", lambda *_: asyncio.sleep(PATIENT))
@@ -170,7 +170,9 @@ async def test_requests_behind_one_that_waits_are_bounded(site: Site, monkeypatc
         await gone(conn)
 
 
-async def test_a_session_that_asks_for_nothing_is_closed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_session_channel_without_a_request_is_closed_after_a_deadline(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sessions, "NOTHING_ASKED", 0.3)
     async with await connected(site) as conn:
         channel = asyncssh.channel.SSHClientChannel(conn, conn._loop, "strict", None, "strict", 1 << 20, 1 << 15)
@@ -181,7 +183,7 @@ async def test_a_session_that_asks_for_nothing_is_closed(site: Site, monkeypatch
         assert (await conn.run("true")).exit_status == 0
 
 
-async def test_channels_that_wait_to_be_opened_count(site: Site) -> None:
+async def test_waiting_channels_count_against_the_channel_limit(site: Site) -> None:
     site.flow.decided.clear()
     site.flow.allowed = frozenset({Extra.FORWARD_LOCAL})
     async with await connected(site) as conn:
@@ -196,7 +198,7 @@ async def test_channels_that_wait_to_be_opened_count(site: Site) -> None:
     assert len(site.flow.started) == MOST_CHANNELS
 
 
-async def test_connections_inside_another_are_bounded(site: Site) -> None:
+async def test_nested_connections_per_connection_are_limited(site: Site) -> None:
     key = site.keys.add("ann")
     async with await site.connect("ann", client_keys=[key]) as conn:
         for _ in range(MOST_CHANNELS):
@@ -205,7 +207,7 @@ async def test_connections_inside_another_are_bounded(site: Site) -> None:
             await conn.open_connection("web-1", 22)
 
 
-async def test_connections_inside_all_of_one_person_are_bounded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nested_connections_per_user_are_limited(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "MOST_CONNECTIONS", 2)
     ann, bob = site.keys.add("ann"), site.keys.add("bob")
     async with (
@@ -216,7 +218,7 @@ async def test_connections_inside_all_of_one_person_are_bounded(site: Site, monk
         _, first = await one.open_connection("web-1", 22)
         await other.open_connection("web-1", 22)
         for conn in (one, other):
-            with pytest.raises(asyncssh.ChannelOpenError, match="2 SSH connections through others"):
+            with pytest.raises(asyncssh.ChannelOpenError, match="2 nested SSH connections"):
                 await conn.open_connection("web-1", 22)
         await another.open_connection("web-1", 22)  # whose count is another one
         first.close()
@@ -225,15 +227,15 @@ async def test_connections_inside_all_of_one_person_are_bounded(site: Site, monk
     await until(lambda: not site.gate._insiders)
 
 
-async def test_attack_connections_inside_connections_without_end(site: Site) -> None:
-    """One to nowhere would be one that others can be opened in."""
+async def test_attack_nested_connection_without_a_target_name_is_rejected(site: Site) -> None:
+    """A nested connection without a target could nest further ones without end."""
     async with await site.connect("ann", client_keys=[site.keys.add("ann")]) as conn:
         for nowhere in ("", "web\0-1", "web\x1b[2J"):  # of which databases take some badly
-            with pytest.raises(asyncssh.ChannelOpenError, match="say which connection"):
+            with pytest.raises(asyncssh.ChannelOpenError, match="no connection was named"):
                 await conn.open_connection(nowhere, 22)
 
 
-async def test_a_silent_client_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_client_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "KEEPALIVE", 0.1)
     monkeypatch.setattr(gate, "KEEPALIVES", 2)
     async with open_site() as site:
@@ -247,7 +249,7 @@ async def test_a_silent_client_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
         await until(lambda: not visit.channels)
 
 
-async def test_who_answers_and_reads_nothing_stays_and_is_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_client_that_answers_keep_alives_but_does_not_read_is_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "KEEPALIVE", 0.1)
     monkeypatch.setattr(gate, "KEEPALIVES", 2)
     async with open_site() as site:
@@ -270,7 +272,7 @@ async def test_who_answers_and_reads_nothing_stays_and_is_throttled(monkeypatch:
             assert stalled in at_gateway(site).visit.channels
 
 
-async def test_no_screen_is_forwarded(site: Site) -> None:
+async def test_x11_forwarding_request_is_denied(site: Site) -> None:
     async with await connected(site) as conn:
         site.flow.decided.clear()
         channel, _ = await conn.create_session(asyncssh.SSHClientSession, "true")
@@ -292,10 +294,10 @@ async def test_no_screen_is_forwarded(site: Site) -> None:
     ],
     ids=["full-width", "soft hyphen", "word joiner"],
 )
-async def test_user_name_that_only_its_normal_form_makes_the_account_s_is_refused(
+async def test_user_name_that_equals_an_account_only_after_normalisation_is_rejected(
     site: Site, monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]
 ) -> None:
-    """asyncssh would take its normal form, at either end."""
+    """asyncssh would use the normalised name, at either end."""
     normal = asyncssh.saslprep.saslprep
     assert normal(change(USER)) == USER
     given = change(USER)

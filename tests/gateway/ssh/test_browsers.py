@@ -1,4 +1,4 @@
-"""Clients that are let in at a browser: what they are shown, how many may wait, and what ends it."""
+"""Clients that log in at a browser: what they are shown, how many can wait, and what ends their wait."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def site(services: Services, ann: Principal) -> AsyncIterator[Site]:
 
 
 class Waits(asyncssh.SSHClient):
-    """`answers` is what it says to what it is shown."""
+    """`answers` are its responses to the prompts."""
 
     def __init__(self, *answers: str) -> None:
         self._answers = list(answers)
@@ -101,7 +101,9 @@ async def none_live(services: Services, principal: Principal) -> bool:
     return not await live(services, principal)
 
 
-async def test_a_client_goes_on_once_it_is_let_in(site: Site, services: Services, ann: Principal) -> None:
+async def test_client_continues_once_it_is_approved_in_the_browser(
+    site: Site, services: Services, ann: Principal
+) -> None:
     waits = Waits()
     connecting = begin(site, waits)
     await let_in(services, ann, *await shown(waits))
@@ -112,7 +114,7 @@ async def test_a_client_goes_on_once_it_is_let_in(site: Site, services: Services
     await until(lambda: none_live(services, ann))
 
 
-async def test_a_connection_inside_needs_no_second_login(site: Site, services: Services, ann: Principal) -> None:
+async def test_nested_connection_needs_no_second_browser_login(site: Site, services: Services, ann: Principal) -> None:
     waits = Waits()
     connecting = begin(site, waits, "ann")
     await let_in(services, ann, *await shown(waits))
@@ -126,7 +128,7 @@ async def test_a_connection_inside_needs_no_second_login(site: Site, services: S
     assert site.flow.asked == [("ann@example.com", "web-1")]
 
 
-async def test_what_is_offered_is_told_by_the_name_alone(site: Site) -> None:
+async def test_offered_auth_methods_depend_only_on_the_form_of_the_user_name(site: Site) -> None:
     for name, offered in (
         ("ann#web-1", {"publickey", "keyboard-interactive"}),
         ("nobody#web-1", {"publickey", "keyboard-interactive"}),
@@ -139,7 +141,9 @@ async def test_what_is_offered_is_told_by_the_name_alone(site: Site) -> None:
         assert set(methods) == offered
 
 
-async def test_who_goes_can_not_be_let_in(site: Site, services: Services, ann: Principal) -> None:
+async def test_disconnected_client_cannot_be_approved_in_the_browser(
+    site: Site, services: Services, ann: Principal
+) -> None:
     waits = Waits()
     connecting = begin(site, waits)
     code, _ = await shown(waits)
@@ -149,8 +153,10 @@ async def test_who_goes_can_not_be_let_in(site: Site, services: Services, ann: P
     assert not site.flow.asked
 
 
-async def test_a_key_that_signs_meanwhile_takes_its_place(site: Site, services: Services, ann: Principal) -> None:
-    """The person need not do both, and nothing of the first is left over."""
+async def test_key_login_during_the_wait_replaces_the_browser_login(
+    site: Site, services: Services, ann: Principal
+) -> None:
+    """The user need not do both, and the browser login leaves nothing behind."""
     key = site.keys.add("bob")
     waits = Waits()
     connecting = begin(
@@ -165,12 +171,14 @@ async def test_a_key_that_signs_meanwhile_takes_its_place(site: Site, services: 
     await gone(services, ann, code)
 
 
-async def test_places_are_few_and_free_again(site: Site, services: Services, ann: Principal) -> None:
+async def test_number_of_waiting_browser_logins_is_limited_and_freed(
+    site: Site, services: Services, ann: Principal
+) -> None:
     site.gate.admission.browsers._places = ConnectionLimiter(most=3, most_per_address=2)
     waiting = [Waits(), Waits()]
     tasks = [begin(site, one) for one in waiting]
     codes = [(await shown(one))[0] for one in waiting]
-    with pytest.raises(asyncssh.DisconnectError, match="too many clients wait"):
+    with pytest.raises(asyncssh.DisconnectError, match="too many clients already wait"):
         await begin(site, Waits())
     waiting[0].conn.abort()
     await gone(services, ann, codes[0])
@@ -187,7 +195,7 @@ async def test_places_are_few_and_free_again(site: Site, services: Services, ann
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_one_network_begins_a_few_only(site: Site) -> None:
+async def test_browser_logins_begun_from_one_network_are_limited(site: Site) -> None:
     for _ in range(30):
         waits = Waits()
         connecting = begin(site, waits)
@@ -198,7 +206,7 @@ async def test_one_network_begins_a_few_only(site: Site) -> None:
         await begin(site, Waits())
 
 
-async def test_a_connection_shows_one_address(site: Site, services: Services, ann: Principal) -> None:
+async def test_ssh_connection_begins_at_most_one_browser_login(site: Site, services: Services, ann: Principal) -> None:
     waits = Waits()
     connecting = begin(site, waits)
     code, _ = await shown(waits)
@@ -208,7 +216,7 @@ async def test_a_connection_shows_one_address(site: Site, services: Services, an
     await gone(services, ann, code)
 
 
-async def test_what_nobody_asked_for_lets_nobody_in(site: Site) -> None:
+async def test_unsolicited_response_admits_no_client(site: Site) -> None:
     for answers in (["yes"], ["", ""]):
         with pytest.raises(asyncssh.DisconnectError, match="no response was requested"):
             await begin(site, Waits(*answers))
@@ -220,7 +228,7 @@ async def test_what_nobody_asked_for_lets_nobody_in(site: Site) -> None:
     await attacked(site, answers_first)
 
 
-async def test_answers_many_times_over_are_one(site: Site, services: Services, ann: Principal) -> None:
+async def test_repeated_responses_count_as_one(site: Site, services: Services, ann: Principal) -> None:
     waits = Waits()
     connecting = begin(site, waits)
     code, number = await shown(waits)
@@ -232,8 +240,10 @@ async def test_answers_many_times_over_are_one(site: Site, services: Services, a
     assert site.flow.asked == [("ann@example.com", "web-1")]
 
 
-async def test_who_asks_for_something_else_is_not_let_in(site: Site, services: Services, ann: Principal) -> None:
-    """By a method that nobody knows; who is let in all the same is logged out with the connection."""
+async def test_client_that_switches_the_auth_method_is_not_admitted(
+    site: Site, services: Services, ann: Principal
+) -> None:
+    """It requests an unknown method; if it was approved already, its login ends with the connection."""
     waits = Waits()
     connecting = begin(site, waits, preferred_auth=["keyboard-interactive"])
     code, number = await shown(waits)
@@ -247,7 +257,8 @@ async def test_who_asks_for_something_else_is_not_let_in(site: Site, services: S
     assert not site.flow.asked
 
 
-async def test_it_has_its_time_whatever_it_does(
+@pytest.mark.ci
+async def test_browser_login_times_out_whatever_the_client_sends(
     site: Site, services: Services, ann: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(admission, "LONGEST", 1.0)
@@ -261,7 +272,7 @@ async def test_it_has_its_time_whatever_it_does(
         await gone(services, ann, code)
 
 
-async def test_a_worker_that_stops_waits_for_no_browser(site: Site, services: Services, ann: Principal) -> None:
+async def test_stopping_worker_ends_waiting_browser_logins(site: Site, services: Services, ann: Principal) -> None:
     waits = Waits()
     connecting = begin(site, waits)
     code, _ = await shown(waits)
@@ -272,7 +283,7 @@ async def test_a_worker_that_stops_waits_for_no_browser(site: Site, services: Se
 
 
 class Settled:
-    """A login that was let in at the very moment when its client went."""
+    """A login that was approved at the very moment when its client disconnected."""
 
     def __init__(self) -> None:
         self.ended: list[object] = []
@@ -288,7 +299,7 @@ class Settled:
         self.ended.append(given)
 
 
-async def test_who_is_let_in_too_late_is_logged_out() -> None:
+async def test_login_approved_too_late_is_logged_out() -> None:
     settled: Any = Settled()
     nothing: Any = None
     await PendingBrowserLogin(settled, nothing).withdraw()

@@ -1,4 +1,4 @@
-"""Attacks 4, 9 and 10 of our list: certificates that let nobody in, whatever a library makes of them."""
+"""Attacks 4, 9 and 10 of the list: invalid certificates admit no user, whatever a library accepts."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _of_another(authority: asyncssh.SSHKey, key: asyncssh.SSHKey) -> bytes:
 
 
 def _as_if_signed(authority: asyncssh.SSHKey, key: asyncssh.SSHKey) -> bytes:
-    """It names the authority, and another one has signed it."""
+    """The certificate names the authority, but another key has signed it."""
     other = asyncssh.generate_private_key("ssh-ed25519")
     parts = fields(certificate(other, key))
     parts[SIGNER] = string(authority.public_data)
@@ -98,14 +98,14 @@ def _as_if_signed(authority: asyncssh.SSHKey, key: asyncssh.SSHKey) -> bytes:
 
 
 def _with_names_of_its_own(authority: asyncssh.SSHKey, key: asyncssh.SSHKey) -> bytes:
-    """The signature is of a certificate for somebody else."""
+    """The signature belongs to a certificate of another user."""
     parts = fields(by(authority, key, "bob@example.com"))
     parts[PRINCIPALS] = fields(certificate(authority, key))[PRINCIPALS]
     return b"".join(parts)
 
 
 def _below_a_certificate(authority: asyncssh.SSHKey, key: asyncssh.SSHKey) -> bytes:
-    """Who signed it shows a certificate by the authority."""
+    """The signing key presents a certificate by the authority."""
     between = asyncssh.generate_private_key("ssh-ed25519")
     parts = fields(certificate(between, key))
     parts[SIGNER] = string(certificate(authority, between))
@@ -120,30 +120,30 @@ REFUSED: dict[str, Made] = {
     "expired": with_options(valid_before=START - timedelta(seconds=1)),
     "not valid yet": with_options(valid_after=START + timedelta(seconds=1)),
     "ends now": with_options(valid_before=START),
-    "of somebody else": named("bob@example.com"),
-    "of nobody": named(),
-    "of a part of a name": named("ann"),
-    "of a user name of ours": named(WHO),
+    "of another user": named("bob@example.com"),
+    "without a principal": named(),
+    "of a part of the user name": named("ann"),
+    "of the login name": named(WHO),
     "of another spelling": named("Ann@example.com"),
-    "of two in one": named("ann@example.com,root"),
-    "of all": named("*"),
-    "of a blank more": named("ann@example.com "),
-    "of a NUL more": named("ann@example.com\0"),
-    "of a line more": named("ann@example.com\nroot"),
-    "of a letter that looks alike": named("\u0430nn@example.com"),
-    "of no UTF-8": with_part(PRINCIPALS, string(string(b"ann@example.com\xff"))),
-    "names that are cut": with_part(PRINCIPALS, string(string("ann@example.com")[:-1])),
+    "of two users in one principal": named("ann@example.com,root"),
+    "of a wildcard": named("*"),
+    "with a trailing blank": named("ann@example.com "),
+    "with a trailing NUL": named("ann@example.com\0"),
+    "with a second line": named("ann@example.com\nroot"),
+    "with a lookalike letter": named("\u0430nn@example.com"),
+    "with invalid UTF-8": with_part(PRINCIPALS, string(string(b"ann@example.com\xff"))),
+    "with truncated principals": with_part(PRINCIPALS, string(string("ann@example.com")[:-1])),
     "of a host": with_part(KIND, struct.pack(">I", 2)),
-    "of no kind": with_part(KIND, struct.pack(">I", 3)),
-    "for one command": with_options(force_command="true"),
-    "from elsewhere": with_options(source_address=["198.51.100.0/24"]),
+    "of an unknown kind": with_part(KIND, struct.pack(">I", 3)),
+    "with a forced command": with_options(force_command="true"),
+    "for another source address": with_options(source_address=["198.51.100.0/24"]),
     "with an unknown option": with_part(CRITICAL, string(string("new@example.com") + string(""))),
     "for verified users": with_part(CRITICAL, string(string("verify-required") + string(""))),
     "of another authority": _of_another,
-    "as if of the authority": _as_if_signed,
-    "with other names than were signed": _with_names_of_its_own,
-    "below a certificate": _below_a_certificate,
-    "with more behind it": _followed_by_more,
+    "with a forged authority": _as_if_signed,
+    "with changed principals": _with_names_of_its_own,
+    "signed by a certificate": _below_a_certificate,
+    "with trailing bytes": _followed_by_more,
 }
 
 
@@ -161,7 +161,7 @@ async def shown(
     return found
 
 
-async def test_who_is_certified_and_signs_is_let_in(
+async def test_certified_key_with_a_signature_logs_in(
     site: Site, authority: asyncssh.SSHKey, key: asyncssh.SSHKey
 ) -> None:
     asked, (taken, proved) = await shown(site, key, certificate(authority, key, source_address=["192.0.2.0/24"]))
@@ -174,20 +174,20 @@ async def test_who_is_certified_and_signs_is_let_in(
 
 
 @pytest.mark.parametrize("made", REFUSED.values(), ids=REFUSED.keys())
-async def test_04_09_10_what_proves_nothing_lets_nobody_in(
+async def test_04_09_10_invalid_certificate_is_rejected(
     site: Site, authority: asyncssh.SSHKey, key: asyncssh.SSHKey, made: Made
 ) -> None:
     assert await shown(site, key, made(authority, key)) == [(False, None), (False, None)]
 
 
-async def test_the_signature_of_an_authority_is_not_by_sha_1(world: World, site: Site, key: asyncssh.SSHKey) -> None:
+async def test_certificate_signed_with_sha_1_is_rejected(world: World, site: Site, key: asyncssh.SSHKey) -> None:
     authority = await trusted(world, asyncssh.generate_private_key("ssh-rsa"))
     assert (await shown(site, key, certificate(authority, key)))[1][0]
     weak = certificate(authority, key, sig_alg="ssh-rsa")
     assert await shown(site, key, weak) == [(False, None), (False, None)]
 
 
-async def test_nobody_signs_by_sha_1(site: Site, authority: asyncssh.SSHKey) -> None:
+async def test_client_signature_with_sha_1_is_rejected(site: Site, authority: asyncssh.SSHKey) -> None:
     key = asyncssh.generate_private_key("ssh-rsa")
     site.keys.own("ann", key)
     for data in (certificate(authority, key), key.public_data):
@@ -195,7 +195,9 @@ async def test_nobody_signs_by_sha_1(site: Site, authority: asyncssh.SSHKey) -> 
         assert (await shown(site, key, data, algorithm=b"ssh-rsa"))[1] == (False, None)
 
 
-async def test_the_certified_key_has_to_sign(site: Site, authority: asyncssh.SSHKey, key: asyncssh.SSHKey) -> None:
+async def test_only_the_certified_key_can_sign_for_its_certificate(
+    site: Site, authority: asyncssh.SSHKey, key: asyncssh.SSHKey
+) -> None:
     data = certificate(authority, key)
     known = site.keys.add("bob")
     for signer in (authority, known):
@@ -203,7 +205,7 @@ async def test_the_certified_key_has_to_sign(site: Site, authority: asyncssh.SSH
     assert await shown(site, key, key.public_data) == [(False, None), (False, None)]
 
 
-async def test_what_was_asked_about_is_mixed_with_no_signature(
+async def test_signature_is_valid_only_for_the_key_it_was_made_with(
     site: Site, authority: asyncssh.SSHKey, key: asyncssh.SSHKey
 ) -> None:
     data, bobs = certificate(authority, key), site.keys.add("bob")
@@ -226,7 +228,7 @@ async def test_what_was_asked_about_is_mixed_with_no_signature(
     connection.abort()
 
 
-async def test_certificates_are_tried_a_few_times_only(
+async def test_certificates_offered_per_connection_are_limited(
     site: Site, authority: asyncssh.SSHKey, key: asyncssh.SSHKey
 ) -> None:
     connection, _ = unproved(site, WHO, HERE)
@@ -238,7 +240,7 @@ async def test_certificates_are_tried_a_few_times_only(
     connection.abort()
 
 
-async def test_a_client_with_a_certificate_reaches_what_it_names(
+async def test_client_with_a_certificate_reaches_the_named_connection(
     site: Site, authority: asyncssh.SSHKey, key: asyncssh.SSHKey
 ) -> None:
     proof = (key, asyncssh.import_certificate(_line(certificate(authority, key))))
@@ -251,7 +253,7 @@ async def test_a_client_with_a_certificate_reaches_what_it_names(
 
 
 @pytest.mark.parametrize("permitted", [True, False])
-async def test_an_agent_is_lent_only_where_it_says_so(
+async def test_agent_is_forwarded_only_if_the_certificate_permits_it(
     site: Site, authority: asyncssh.SSHKey, key: asyncssh.SSHKey, permitted: bool
 ) -> None:
     site.flow.allowed = frozenset({Extra.FORWARD_AGENT})
@@ -263,10 +265,10 @@ async def test_an_agent_is_lent_only_where_it_says_so(
     assert kinds == (["listen", "exec"] if permitted else ["exec"])
 
 
-async def test_nothing_begins_once_it_has_ended(
+async def test_expired_certificate_opens_no_channel(
     world: World, site: Site, authority: asyncssh.SSHKey, key: asyncssh.SSHKey
 ) -> None:
-    """No signal tells of it."""
+    """No signal announces the expiry."""
     proof = (key, asyncssh.import_certificate(_line(certificate(authority, key))))
     async with await site.connect(WHO, client_keys=[proof]) as conn:
         world.clock.forward(hours=2)

@@ -39,7 +39,7 @@ def channel() -> Any:
     return SimpleNamespace(pause_reading=nothing, resume_reading=nothing, is_closing=lambda: False)
 
 
-async def test_the_last_size_of_a_window_is_never_lost() -> None:
+async def test_last_window_size_is_delivered_after_a_pause() -> None:
     transport, reader = ClientChannel(channel(), "::1"), Reader()
     transport.set_protocol(reader)
     transport.pause_reading()
@@ -56,7 +56,7 @@ async def test_the_last_size_of_a_window_is_never_lost() -> None:
 
 
 class Left:
-    """A channel that its client has closed while its link did not read."""
+    """A channel that its client closed while its link did not read."""
 
     def __init__(self, *, forward: bool) -> None:
         self.transport, self.reader = ClientChannel(channel(), "::1", forward=forward), Reader()
@@ -72,7 +72,7 @@ class Left:
         self.gone += 1
 
 
-async def test_what_a_forwarded_connection_sent_before_its_end_is_passed_on() -> None:
+async def test_data_of_a_closed_forwarded_connection_is_still_delivered() -> None:
     left = Left(forward=True)
     assert left.reader.may_write
     await asyncio.sleep(0)
@@ -86,7 +86,9 @@ async def test_what_a_forwarded_connection_sent_before_its_end_is_passed_on() ->
     assert (left.gone, left.reader.lost) == (1, True)
 
 
-async def test_what_nobody_takes_of_it_is_kept_for_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unread_data_of_a_closed_forwarded_connection_is_discarded_after_a_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(channels, "DRAIN", 0.01)
     left = Left(forward=True)
     await until(lambda: left.reader.lost)
@@ -96,14 +98,14 @@ async def test_what_nobody_takes_of_it_is_kept_for_seconds(monkeypatch: pytest.M
     assert not left.reader.frames
 
 
-async def test_a_link_that_ends_first_takes_nothing_more() -> None:
+async def test_closed_link_receives_no_more_data_of_its_channel() -> None:
     left = Left(forward=True)
     left.transport.close()
     await asyncio.sleep(0.01)
     assert (left.gone, left.reader.lost, left.reader.frames) == (1, True, [])
 
 
-async def test_a_program_goes_with_its_client() -> None:
+async def test_program_channel_closes_at_once_with_its_client() -> None:
     left = Left(forward=False)
     await asyncio.sleep(0.01)
     assert (left.gone, left.reader.lost, left.reader.frames) == (1, True, [])

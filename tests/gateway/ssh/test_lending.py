@@ -1,4 +1,4 @@
-"""Agents that clients lend to what they run (`ssh -A`), with ours replaced: who may, by which login, and who asks."""
+"""Agent forwarding (`ssh -A`) with a mock agent: permissions, logins per program, and requests to the agent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from postern.relay.relay_target import ChannelKind, Start
 
 
 class Target(Agent):
-    """Where programs run, too: until they are told that all is over."""
+    """A target that runs programs until the test ends it."""
 
     async def act(self, client: Any, start: Start) -> None:
         if start.channel is None:
@@ -81,7 +81,9 @@ def started(site: Site) -> list[tuple[str, str]]:
     return [(start.channel.kind, logins[start.channel.login]) for start in site.flow.started if start.channel]
 
 
-async def test_those_who_asked_share_a_login_and_the_others_have_their_own(site: Site, target: Target) -> None:
+async def test_programs_with_agent_forwarding_share_a_login_and_others_have_their_own(
+    site: Site, target: Target
+) -> None:
     async with await lending(site) as conn:
         await asyncio.gather(*(conn.run("true") for _ in range(3)))
         conn._agent_forward_path = None
@@ -92,7 +94,7 @@ async def test_those_who_asked_share_a_login_and_the_others_have_their_own(site:
     await until(lambda: lender.stream.transport is None or lender.stream.transport.is_closing())
 
 
-async def test_without_its_switch_a_program_runs_without_an_agent(
+async def test_program_runs_without_an_agent_if_forwarding_is_disabled(
     site: Site, target: Target, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -101,18 +103,18 @@ async def test_without_its_switch_a_program_runs_without_an_agent(
         assert (await conn.run("true")).exit_status == 0
         assert started(site) == [("exec", "own")]
         assert not at_gateway(site).visit.listeners
-    assert "may not lend its agent: forward_agent is disabled" in caplog.text
+    assert "was not allowed to forward its agent: forward_agent is disabled" in caplog.text
     assert [type(error) for error in site.flow.refused] == [Denied]
 
 
-async def test_where_the_target_lends_none_a_program_runs_without_it(site: Site, target: Target) -> None:
+async def test_program_runs_without_an_agent_if_the_target_denies_forwarding(site: Site, target: Target) -> None:
     target.grants = False
     async with await lending(site) as conn:
         assert (await conn.run("true")).exit_status == 0
         assert started(site) == [("listen", "lending"), ("exec", "own")]
 
 
-async def test_a_command_of_a_custom_connection_is_lent_none(site: Site, target: Target) -> None:
+async def test_command_connection_gets_no_forwarded_agent(site: Site, target: Target) -> None:
     site.flow.subtype, site.flow.protocol = "", "terminal"
     async with await lending(site) as conn:
         assert (await conn.run("true")).exit_status == 0
@@ -120,7 +122,7 @@ async def test_a_command_of_a_custom_connection_is_lent_none(site: Site, target:
     assert not site.flow.refused
 
 
-async def test_who_asks_the_agent_is_a_session_and_reaches_it(
+async def test_request_to_a_forwarded_agent_is_a_session_and_reaches_the_agent(
     site: Site, target: Target, asked: tuple[str, list[bytes]]
 ) -> None:
     path, heard = asked
@@ -133,7 +135,7 @@ async def test_who_asks_the_agent_is_a_session_and_reaches_it(
         assert started(site)[-1] == ("accept", "lending")
 
 
-async def test_who_asks_is_refused_when_it_is_no_longer_allowed_or_the_client_does_not_take_them(
+async def test_request_to_a_forwarded_agent_is_rejected_if_no_longer_allowed(
     site: Site, target: Target, asked: tuple[str, list[bytes]]
 ) -> None:
     async with await lending(site, asked[0]) as conn:
@@ -149,7 +151,9 @@ async def test_who_asks_is_refused_when_it_is_no_longer_allowed_or_the_client_do
     assert not asked[1]
 
 
-async def test_who_waits_for_what_another_asked_for_goes_on_when_that_one_is_gone(site: Site, target: Target) -> None:
+async def test_program_continues_without_an_agent_if_the_shared_forwarding_is_cancelled(
+    site: Site, target: Target
+) -> None:
     async with await lending(site) as conn:
         connection = at_gateway(site)
         server = cast(SshServer, connection.get_owner())
@@ -161,7 +165,7 @@ async def test_who_waits_for_what_another_asked_for_goes_on_when_that_one_is_gon
         assert started(site) == [("exec", "own")]
 
 
-async def test_what_ended_is_asked_for_anew_by_the_next_program(site: Site, target: Target) -> None:
+async def test_ended_agent_forwarding_is_requested_again_by_the_next_program(site: Site, target: Target) -> None:
     async with await lending(site) as conn:
         await conn.run("true")
         target.over.set()
@@ -170,7 +174,7 @@ async def test_what_ended_is_asked_for_anew_by_the_next_program(site: Site, targ
         assert len(target.listeners) == 2
 
 
-async def test_one_who_begins_before_it_asks_has_no_agent(site: Site, target: Target) -> None:
+async def test_program_started_before_its_agent_request_gets_no_agent(site: Site, target: Target) -> None:
     async with await site.connect(USER, password=PASSWORD) as conn:
         channel, _ = await conn.create_session(asyncssh.SSHClientSession, "true")
         taken: Any = channel

@@ -1,4 +1,4 @@
-"""Ports of the target that clients listen at, with the agent replaced: who may, who is told, and what is bounded."""
+"""Remote port forwarding with a mock agent: permissions, notifications, and limits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REQUEST_SUCCESS = 81
 
 
 class Agent:
-    """Listens at port 4000; says what a test says, and hears what is said to its listeners."""
+    """Listens at port 4000; sends what a test tells it to, and records what its listeners are sent."""
 
     def __init__(self) -> None:
         self.listeners: list[ClientSession] = []
@@ -71,7 +71,7 @@ def agent(site: Site) -> Agent:
 
 
 class Taker(asyncssh.SSHTCPSession[bytes]):
-    """The client's end of who came."""
+    """The client's end of an accepted connection."""
 
     def __init__(self) -> None:
         self.got = b""
@@ -92,7 +92,9 @@ async def listener_of(conn: Any, takes: bool = True, port: int = 0) -> tuple[asy
     return await conn.create_server(session, "localhost", port), takers
 
 
-async def test_a_port_that_was_allotted_is_told_and_who_comes_is_a_session(site: Site, agent: Agent) -> None:
+async def test_client_learns_the_allocated_port_and_each_accepted_connection_is_a_session(
+    site: Site, agent: Agent
+) -> None:
     async with await connected(site) as conn:
         listener, takers = await listener_of(conn)
         assert listener.get_port() == 4000
@@ -105,8 +107,8 @@ async def test_a_port_that_was_allotted_is_told_and_who_comes_is_a_session(site:
     assert len(logins) == 1
 
 
-async def test_a_client_hears_of_nobody_before_it_hears_that_it_listens(site: Site, agent: Agent) -> None:
-    """OpenSSH refuses who comes to a port that it does not know yet."""
+async def test_success_of_the_listener_is_sent_before_the_first_connection(site: Site, agent: Agent) -> None:
+    """OpenSSH rejects a connection to a port that it does not know yet."""
     agent.first = m.frame(m.STDOUT, told.listens(80)) + m.frame(m.STDOUT, told.came("7", "10.0.0.9", 5555))
     async with await connected(site) as conn:
         gateway: Any = at_gateway(site)
@@ -122,7 +124,7 @@ async def test_a_client_hears_of_nobody_before_it_hears_that_it_listens(site: Si
     assert sent.index(REQUEST_SUCCESS) < sent.index(CHANNEL_OPEN)
 
 
-async def test_who_the_client_does_not_take_is_refused_at_the_target(site: Site, agent: Agent) -> None:
+async def test_connection_that_the_client_rejects_is_rejected_at_the_target(site: Site, agent: Agent) -> None:
     async with await connected(site) as conn:
         await listener_of(conn, takes=False)
         agent.says(told.came("7", "10.0.0.9", 5555))
@@ -131,7 +133,7 @@ async def test_who_the_client_does_not_take_is_refused_at_the_target(site: Site,
         assert not at_gateway(site).visit.channels
 
 
-async def test_who_comes_when_it_is_no_longer_allowed_is_refused(site: Site, agent: Agent) -> None:
+async def test_connection_is_rejected_once_forwarding_is_no_longer_allowed(site: Site, agent: Agent) -> None:
     async with await connected(site) as conn:
         _, takers = await listener_of(conn)
         site.flow.allowed = frozenset()
@@ -141,7 +143,9 @@ async def test_who_comes_when_it_is_no_longer_allowed_is_refused(site: Site, age
         assert not agent.taken
 
 
-async def test_it_is_refused_without_its_switch(site: Site, agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
+async def test_remote_forwarding_is_denied_if_disabled(
+    site: Site, agent: Agent, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
     site.flow.allowed = frozenset({Extra.FORWARD_LOCAL})
     async with await connected(site) as conn:
@@ -149,10 +153,10 @@ async def test_it_is_refused_without_its_switch(site: Site, agent: Agent, caplog
             await listener_of(conn)
         assert not at_gateway(site).visit.listeners
     assert not site.flow.started
-    assert "may not listen at the target: forward_remote is disabled" in caplog.text
+    assert "was not allowed to listen at the target: forward_remote is disabled" in caplog.text
 
 
-async def test_what_the_target_does_not_grant_fails_cleanly(
+async def test_remote_forwarding_that_the_target_denies_fails_cleanly(
     site: Site, agent: Agent, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -166,7 +170,7 @@ async def test_what_the_target_does_not_grant_fails_cleanly(
     assert "of the target ended: in use" in caplog.text
 
 
-async def test_a_jump_host_listens_nowhere(site: Site, agent: Agent) -> None:
+async def test_jump_host_connection_cannot_listen(site: Site, agent: Agent) -> None:
     key = site.keys.add("ann")
     async with await site.connect("ann", client_keys=[key]) as conn:
         with pytest.raises(asyncssh.ChannelListenError):
@@ -174,7 +178,7 @@ async def test_a_jump_host_listens_nowhere(site: Site, agent: Agent) -> None:
     assert not site.flow.started
 
 
-async def test_listeners_are_bounded_and_end_with_their_connection(site: Site, agent: Agent) -> None:
+async def test_listeners_are_limited_and_end_with_their_connection(site: Site, agent: Agent) -> None:
     async with await connected(site) as conn:
         for port in range(1, MOST_LISTENERS + 1):
             await listener_of(conn, port=port)
@@ -191,7 +195,7 @@ async def test_listeners_are_bounded_and_end_with_their_connection(site: Site, a
     agent.over.set()
 
 
-async def test_a_cancelled_one_ends(site: Site, agent: Agent) -> None:
+async def test_cancelled_listener_ends_at_the_agent(site: Site, agent: Agent) -> None:
     async with await connected(site) as conn:
         listener, _ = await listener_of(conn)
         listener.close()
@@ -200,7 +204,7 @@ async def test_a_cancelled_one_ends(site: Site, agent: Agent) -> None:
             agent.listeners[0].stream.unread()
 
 
-async def test_what_an_agent_must_not_say_ends_the_listener(site: Site, agent: Agent) -> None:
+async def test_malformed_message_of_an_agent_ends_the_listener(site: Site, agent: Agent) -> None:
     async with await connected(site) as conn:
         await listener_of(conn)
         agent.says(b"came from nowhere")
@@ -208,7 +212,7 @@ async def test_what_an_agent_must_not_say_ends_the_listener(site: Site, agent: A
         assert (await conn.run("true")).exit_status == 0
 
 
-async def test_requests_behind_one_that_waits_for_people_are_bounded(site: Site, agent: Agent) -> None:
+async def test_requests_queued_during_a_review_are_limited(site: Site, agent: Agent) -> None:
     site.flow.decided.clear()
     async with await connected(site) as conn:
         conn.send_packet(GLOBAL_REQUEST, String("tcpip-forward"), Boolean(True), String(""), UInt32(0))
@@ -220,7 +224,7 @@ async def test_requests_behind_one_that_waits_for_people_are_bounded(site: Site,
     assert not site.flow.started
 
 
-async def test_a_socket_in_a_file_is_not_listened_at(site: Site, agent: Agent) -> None:
+async def test_unix_socket_forwarding_is_denied(site: Site, agent: Agent) -> None:
     async with await connected(site) as conn:
         with pytest.raises(asyncssh.ChannelListenError):
             await conn.forward_remote_path("/tmp/listens", "/tmp/to")

@@ -1,4 +1,4 @@
-"""What is sent besides what somebody says."""
+"""Additional packets that SSH libraries send."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> dict[bool, list[int]]:
     return found
 
 
-async def test_no_empty_packet_comes_to_a_client_before_each_one(heard: dict[bool, list[int]]) -> None:
+async def test_client_receives_no_ignore_packet_before_each_packet(heard: dict[bool, list[int]]) -> None:
     async with open_site() as site, await site.connect(USER, password=PASSWORD) as conn:
         assert (await conn.run("true")).exit_status == 0
     assert MSG_IGNORE in heard[False]  # asyncssh's own client sends them
     assert MSG_IGNORE not in heard[True]
 
 
-async def test_no_empty_packet_goes_to_a_target_before_each_one(heard: dict[bool, list[int]]) -> None:
+async def test_target_receives_no_ignore_packet_before_each_packet(heard: dict[bool, list[int]]) -> None:
     servers = Servers()
     async with serving(program=greets) as port:
         secrets = {"HOST": "127.0.0.1", "PORT": str(port), "USER": "ann", "PASS": SECRET}

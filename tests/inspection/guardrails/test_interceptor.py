@@ -65,7 +65,7 @@ DESTRUCTIVE = rail(
         ("DO $$ begin drop --\n table x; end $$", "drop"),
     ],
 )
-def test_refusal_names_the_guardrail_and_the_rule(session: SessionView, text: str, rule: str) -> None:
+def test_denial_message_names_the_guardrail_and_the_rule(session: SessionView, text: str, rule: str) -> None:
     verdict = GuardrailInterceptor((DESTRUCTIVE,)).see(Operation(1, text), session)
     assert isinstance(verdict, Refuse)
     beginning, hit = verdict.message.split(': "')
@@ -81,18 +81,18 @@ def test_statement_without_matching_rule_is_forwarded(session: SessionView, text
 
 
 @pytest.mark.parametrize("phase", Phase)
-def test_preparing_is_judged_like_running(session: SessionView, phase: Phase) -> None:
+def test_statement_is_denied_when_prepared_as_when_run(session: SessionView, phase: Phase) -> None:
     assert isinstance(GuardrailInterceptor((DESTRUCTIVE,)).see(Operation(1, "drop table x", phase), session), Refuse)
 
 
-def test_bind_values_are_judged_each_on_its_own(session: SessionView) -> None:
+def test_each_bind_value_is_judged_separately(session: SessionView) -> None:
     rails = GuardrailInterceptor((DESTRUCTIVE,))
     assert isinstance(rails.see(Operation(1, "select $1", values=(None, b"x", b"drop table y")), session), Refuse)
     assert rails.see(Operation(1, "select $1", values=(b"drop", b"table")), session) is FORWARD
     assert rails.see(Operation(1, "select $1", values=(None,)), session) is FORWARD
 
 
-def test_cached_verdict_equals_the_first(session: SessionView) -> None:
+def test_repeated_statement_gets_the_same_verdict(session: SessionView) -> None:
     rails = GuardrailInterceptor((DESTRUCTIVE,))
     first = [rails.see(Operation(n, text), session) for n, text in enumerate(["select 1", "drop table x"])]
     again = [rails.see(Operation(n, text), session) for n, text in enumerate(["select 1", "drop table x"])]
@@ -104,13 +104,13 @@ def test_statement_too_large_to_be_judged_is_denied(session: SessionView) -> Non
         Operation(1, "select $1", values=(b"x",), truncated=True), session
     )
     assert isinstance(verdict, Refuse)
-    assert verdict.message.startswith("this is too large to be judged by guardrail")
+    assert verdict.message.startswith("this is too large to be evaluated by guardrail")
 
 
 SECRET = rail("no secrets", on_output=(pattern("BEGIN [A-Z ]*PRIVATE KEY", name="keys"), words("top secret")))
 
 
-def test_answers_are_judged_in_every_column_and_channel(session: SessionView) -> None:
+def test_output_rules_judge_every_column_and_every_output_channel(session: SessionView) -> None:
     rails = GuardrailInterceptor((SECRET,))
     clean = rows([("a", 25), ("b", INTEGER_OID)], (b"a", b"1"), (b"b", b"2"))
     assert rails.see(clean, session) is FORWARD
@@ -124,7 +124,7 @@ def test_answers_are_judged_in_every_column_and_channel(session: SessionView) ->
     assert rails.see(rows([]), session) is FORWARD
 
 
-def test_interceptor_wants_only_events_that_rules_need() -> None:
+def test_interceptor_requests_only_the_events_that_its_rules_need() -> None:
     assert GuardrailInterceptor(()).wants == frozenset()
     assert GuardrailInterceptor((DESTRUCTIVE,)).wants == {Operation}
     assert GuardrailInterceptor((SECRET,)).wants == {Rows, Output}
@@ -138,16 +138,16 @@ def test_input_rule_ignores_output_and_output_rule_ignores_input(session: Sessio
     assert rails.see(ClientOutput(b"drop table x"), session) is FORWARD
 
 
-def test_a_rule_that_cannot_be_loaded_refuses_the_session() -> None:
+def test_rule_that_does_not_compile_raises_invalid() -> None:
     with pytest.raises(Invalid, match="does not compile"):
         GuardrailInterceptor((rail("broken", on_input=(words("x"), pattern("(a"))),))
 
 
-def test_sessions_under_the_same_rules_share_what_is_compiled() -> None:
+def test_interceptors_with_equal_guardrails_share_compiled_rules() -> None:
     assert GuardrailInterceptor((DESTRUCTIVE,))._rules is GuardrailInterceptor((DESTRUCTIVE,))._rules
 
 
-def test_the_cache_is_bounded_in_number_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_statement_cache_is_bounded_in_entries_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guardrail_findings, "CACHED_STATEMENTS", 10)
     monkeypatch.setattr(guardrail_findings, "CACHED_BYTES", 100)
     cache = StatementCache()
@@ -163,7 +163,7 @@ def test_the_cache_is_bounded_in_number_and_bytes(monkeypatch: pytest.MonkeyPatc
     assert len(cache) == 3
 
 
-def test_the_cache_holds_exactly_its_bound_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_statement_cache_evicts_the_oldest_entry_at_its_byte_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guardrail_findings, "CACHED_BYTES", 100)
     cache = StatementCache()
     for number in range(10):
@@ -174,7 +174,7 @@ def test_the_cache_holds_exactly_its_bound_of_characters(monkeypatch: pytest.Mon
     assert cache.get(f"{0:010}") is None
 
 
-def test_the_cache_keeps_what_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_statement_cache_evicts_the_least_recently_used_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guardrail_findings, "CACHED_STATEMENTS", 2)
     cache = StatementCache()
     cache.put("a", None)
@@ -197,6 +197,6 @@ def test_the_cache_keeps_what_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
         ((Rule(RuleType.READ_ONLY, unknown=Unknown.REVIEW), words("a")), BatchNeed.REVIEW),
     ],
 )
-def test_need_for_batches_is_that_of_the_strictest_outcome(rules: tuple[Rule, ...], need: BatchNeed) -> None:
+def test_batch_need_is_that_of_the_strictest_input_rule(rules: tuple[Rule, ...], need: BatchNeed) -> None:
     rails = (rail("some", on_input=rules), rail("output", on_output=(words("b"),)))
     assert GuardrailInterceptor(rails, PostgresParser()).batch_need is need

@@ -1,4 +1,4 @@
-"""Presets about text: what they stop, and what they are known not to."""
+"""Text presets: what they deny, and the known evasions that they do not deny."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ KNOWN_WAYS_AROUND = ["r''m -rf /", "$(echo rm) -rf /", "python3 -c 'import shuti
 
 
 @pytest.mark.parametrize("line", STOPPED)
-def test_preset_denies_lines_that_remove_overwrite_or_power_off(line: str) -> None:
+def test_destructive_commands_preset_denies_removing_overwriting_and_powering_off(line: str) -> None:
     assert try_input(rail("destructive-commands"), line, None).outcome is Action.DENY
 
 
 @pytest.mark.parametrize("line", [*PASSED, *KNOWN_WAYS_AROUND])
-def test_other_lines_pass(line: str) -> None:
+def test_destructive_commands_preset_passes_harmless_lines_and_known_evasions(line: str) -> None:
     assert try_input(rail("destructive-commands"), line, None).outcome is None
 
 
@@ -59,12 +59,12 @@ def test_other_lines_pass(line: str) -> None:
         *("---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----", "PuTTY-User-Key-File-3: ssh-ed25519"),
     ],
 )
-def test_preset_denies_private_keys(kind: str) -> None:
+def test_private_keys_preset_denies_output_with_a_private_key(kind: str) -> None:
     assert try_output(rail("private-keys"), f"x\n{kind}\nMIIE").outcome is Action.DENY
 
 
 @pytest.mark.parametrize("kind", ["-----BEGIN PUBLIC KEY-----", "-----BEGIN CERTIFICATE-----", "a private key"])
-def test_text_without_private_key_passes(kind: str) -> None:
+def test_private_keys_preset_passes_output_without_a_private_key(kind: str) -> None:
     assert try_output(rail("private-keys"), kind).outcome is None
 
 
@@ -78,6 +78,6 @@ def test_text_without_private_key_passes(kind: str) -> None:
         ("oracle", "truncate table t"),
     ],
 )
-def test_attack_truncate_is_denied_by_a_rule_that_requires_where(dialect: str, text: str) -> None:
+def test_attack_truncate_is_caught_by_presets_that_require_where(dialect: str, text: str) -> None:
     for name, outcome in (("unsafe-writes", Action.DENY), ("warn-unsafe-writes", Action.WARN)):
         assert try_input(rail(name), text, parser_of(dialect)).outcome is outcome

@@ -1,4 +1,4 @@
-"""Rules about statements, on a parser that says what the tests want."""
+"""Rules about statements, tested with a fake parser whose effects the tests choose."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from postern.protocols.postgres.dialect.postgres_shapes import POSTGRES_SHAPES
 
 @dataclass(eq=False)
 class Fake:
-    """Statements are separated by `;`. The first word is the effect, the others are what is touched; `all` in the place
-    of a name says that there is no condition."""
+    """A parser of statements separated by `;`. The first word is the effect, the others are the objects; `all`
+    instead of a name means that there is no condition."""
 
     dialect: str = "fake"
     shapes: Shapes | None = None
@@ -107,8 +107,8 @@ def test_rule_about_objects_matches_qualified_and_bare_names(
     assert is_hit or verdict is FORWARD
 
 
-def test_a_table_without_its_schema_may_be_of_any_unless_the_catalogue_says_so(session: SessionView) -> None:
-    """`set search_path to pay` does not lead around a rule about the schema."""
+def test_schema_rule_denies_unqualified_tables_unless_the_catalogue_places_them_elsewhere(session: SessionView) -> None:
+    """`set search_path to pay` does not evade a rule about the schema `pay`."""
     rule = statements(objects=("pay",))
     verdict = judge(rule, "read salaries", session)
     assert isinstance(verdict, Refuse)
@@ -128,7 +128,7 @@ def test_a_table_without_its_schema_may_be_of_any_unless_the_catalogue_says_so(s
         ("*.salaries", "read salaries", False),  # another schema would not help
     ],
 )
-def test_refusal_suggests_a_schema_only_where_one_is_missing_and_would_help(
+def test_denial_suggests_a_schema_only_if_a_qualified_name_could_pass(
     session: SessionView, objects: str, text: str, is_ambiguous: bool
 ) -> None:
     target = TargetSchema(relations={("pay", "salaries"): Relation("pay", "salaries", ())})
@@ -137,7 +137,7 @@ def test_refusal_suggests_a_schema_only_where_one_is_missing_and_would_help(
     assert ("write it with its schema" in refused.message) is is_ambiguous
 
 
-def test_rules_follow_the_catalogue_as_it_becomes_known(session: SessionView) -> None:
+def test_rules_apply_the_newest_catalogue_of_the_target(session: SessionView) -> None:
     targets: list[TargetSchema | None] = [None]
     rails = GuardrailInterceptor((rail(statements(objects=("pay",))),), Fake(), lambda: targets[0])
     assert isinstance(rails.see(Operation(1, "read orders"), session), Refuse)
@@ -148,7 +148,7 @@ def test_rules_follow_the_catalogue_as_it_becomes_known(session: SessionView) ->
     assert isinstance(rails.see(Operation(4, "read orders"), session), Refuse)
 
 
-def test_rules_are_compiled_once_for_one_catalogue(session: SessionView) -> None:
+def test_repeated_statement_is_parsed_once_under_one_catalogue(session: SessionView) -> None:
     parser = Fake()
     target = TargetSchema(relations={("pay", "salaries"): Relation("pay", "salaries", ())})
     rails = GuardrailInterceptor((rail(statements(objects=("pay",))),), parser, lambda: target)
@@ -157,14 +157,14 @@ def test_rules_are_compiled_once_for_one_catalogue(session: SessionView) -> None
     assert parser.parsed == ["read orders"], "the second statement is answered by the cache of the same rules"
 
 
-def test_rule_with_effects_and_objects_needs_both(session: SessionView) -> None:
+def test_rule_with_effects_and_objects_denies_only_statements_that_match_both(session: SessionView) -> None:
     rule = statements(Effect.WRITE, objects=("*.salaries",))
     assert judge(rule, "read pay.salaries", session) is FORWARD
     assert judge(rule, "write pay.bonuses", session) is FORWARD
     assert isinstance(judge(rule, "write pay.salaries", session), Refuse)
 
 
-def test_require_where_and_read_only(session: SessionView) -> None:
+def test_require_where_and_read_only_rules_deny_matching_statements(session: SessionView) -> None:
     where = Rule(RuleType.REQUIRE_WHERE)
     assert judge(where, "write t", session) is FORWARD
     refused = judge(where, "read t; write t all", session)
@@ -194,7 +194,7 @@ def test_unknown_statement_follows_the_rule_and_is_denied_by_default(session: Se
     assert with_choice(Unknown.ALLOW) is FORWARD
 
 
-def test_functions_that_a_rule_allows_are_harmless_for_that_rule_alone(session: SessionView) -> None:
+def test_allowed_function_passes_only_the_rule_that_allows_it(session: SessionView) -> None:
     lenient = Rule(RuleType.READ_ONLY, allow_functions=("app.total()",))
     assert judge(lenient, "read app.total()", session) is FORWARD
     assert isinstance(judge(lenient, "read app.other()", session), Refuse)
@@ -247,7 +247,7 @@ def test_large_text_is_judged_in_another_process(session: SessionView) -> None:
 def test_attack_short_text_that_executes_a_long_one_is_judged_in_another_process(
     session: SessionView, dialect: str
 ) -> None:
-    """Two hundred EXECUTEs of a large text are two thousand characters, and were a minute of everybody's time."""
+    """150 short EXECUTEs of a large text once blocked the event loop for a minute."""
     parser = PostgresParser() if dialect == "postgres" else MySqlParser()
     names = PreparedStatements(parser) if isinstance(parser, PostgresParser) else MySqlPreparedStatements(parser)
     rails = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser, session_parser=names)
@@ -265,7 +265,7 @@ def test_attack_short_text_that_executes_a_long_one_is_judged_in_another_process
 
 @pytest.mark.parametrize("dialect", ["postgres", "mysql"])
 def test_statement_without_names_is_judged_at_once_after_a_large_prepare(session: SessionView, dialect: str) -> None:
-    """What the session prepared has to be read again for an EXECUTE only."""
+    """Only an EXECUTE requires parsing the session's prepared statements again."""
     parser = PostgresParser() if dialect == "postgres" else MySqlParser()
     names = PreparedStatements(parser) if isinstance(parser, PostgresParser) else MySqlPreparedStatements(parser)
     rails = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser, session_parser=names)
@@ -287,7 +287,7 @@ def test_statement_without_names_is_judged_at_once_after_a_large_prepare(session
         (OracleParser(), "select 'prepare', 'execute' from dual", "begin execute immediate 'drop table t'; end;"),
     ],
 )
-def test_execute_is_judged_where_no_session_parser_follows_names(
+def test_execute_is_denied_in_dialects_without_a_session_parser(
     session: SessionView, parser: Parser, harmless: str, forbidden: str
 ) -> None:
     rails = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
@@ -331,7 +331,7 @@ def test_statements_of_the_same_shape_are_parsed_once(session: SessionView, shap
 
 
 def test_matching_statement_is_parsed_each_time(session: SessionView) -> None:
-    """What is said of it may tell of its text."""
+    """The denial message can quote the text of the statement."""
     parser = Fake(shapes=POSTGRES_SHAPES)
     rails = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)
     for number in range(3):
@@ -351,7 +351,9 @@ def test_matching_statement_is_parsed_each_time(session: SessionView) -> None:
         ('delete from t where "b = 1" = 1', "delete from t where 1 = 1"),
     ],
 )
-def test_attack_a_condition_that_looks_like_a_harmless_one(session: SessionView, harmless: str, attack: str) -> None:
+def test_attack_postgres_condition_that_is_always_true_is_denied_after_a_similar_harmless_one(
+    session: SessionView, harmless: str, attack: str
+) -> None:
     rails = GuardrailInterceptor((rail(Rule(RuleType.REQUIRE_WHERE)),), PostgresParser())
     for _ in range(2):
         assert rails.see(Operation(1, harmless), session) is FORWARD
@@ -371,7 +373,7 @@ def test_attack_a_condition_that_looks_like_a_harmless_one(session: SessionView,
         ("select a from t where a = 'x; y'", "select a from t where a = 'x'; delete from t"),
     ],
 )
-def test_attack_a_condition_of_mysql_that_looks_like_a_harmless_one(
+def test_attack_mysql_condition_that_is_always_true_is_denied_after_a_similar_harmless_one(
     session: SessionView, harmless: str, attack: str
 ) -> None:
     rails = GuardrailInterceptor((rail(Rule(RuleType.REQUIRE_WHERE)),), MySqlParser())
@@ -380,13 +382,13 @@ def test_attack_a_condition_of_mysql_that_looks_like_a_harmless_one(
         assert isinstance(rails.see(Operation(2, attack), session), Refuse)
 
 
-def test_attack_many_small_statements_in_one_batch_do_not_stop_the_others(session: SessionView) -> None:
+def test_attack_many_small_statements_in_one_batch_are_held_for_background_judgement(session: SessionView) -> None:
     rails = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),), Fake())
     verdicts = [rails.see(Operation(n, f"read t{n} " + "x " * 500), session) for n in range(20)]
     assert any(isinstance(verdict, Hold) for verdict in verdicts)
 
 
-def test_attack_a_text_too_long_to_parse_is_unknown(session: SessionView) -> None:
+def test_attack_statement_too_long_to_parse_is_denied(session: SessionView) -> None:
     held = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),), Fake()).see(
         Operation(1, "read t" + " " * MAX_PARSED), session
     )
@@ -395,12 +397,12 @@ def test_attack_a_text_too_long_to_parse_is_unknown(session: SessionView) -> Non
     assert isinstance(held.work(), Refuse)
 
 
-def test_without_a_parser_no_session_begins() -> None:
+def test_statement_rule_without_a_parser_raises_invalid() -> None:
     with pytest.raises(Invalid, match="no parser"):
         GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),))
 
 
-def test_message_of_a_rule_is_shown(session: SessionView) -> None:
+def test_denial_shows_the_message_of_the_rule(session: SessionView) -> None:
     verdict = judge(Rule(RuleType.READ_ONLY, message="Writes go through the release pipeline."), "write t", session)
     assert isinstance(verdict, Refuse)
     assert verdict.message == "Writes go through the release pipeline. [care / 1: WRITE (write)]"
@@ -408,7 +410,7 @@ def test_message_of_a_rule_is_shown(session: SessionView) -> None:
 
 
 class TestPreparedNames:
-    """EXECUTE is judged by what the session prepared, whichever way."""
+    """EXECUTE is judged by the statement that the session prepared, by SQL or by the protocol."""
 
     @pytest.fixture
     def rails(self) -> GuardrailInterceptor:
@@ -437,7 +439,7 @@ class TestPreparedNames:
         assert not self.passes(other, session, "execute p")
         assert self.passes(rails, session, "execute p")
 
-    def test_attack_the_protocol_prepares_a_write_under_a_harmless_name(
+    def test_attack_execute_is_denied_after_the_protocol_prepared_a_write(
         self, rails: GuardrailInterceptor, session: SessionView
     ) -> None:
         assert self.passes(rails, session, "prepare p as select 1")
@@ -445,19 +447,19 @@ class TestPreparedNames:
         self.passes(rails, session, "delete from t where id = 1", Phase.PREPARE)
         assert not self.passes(rails, session, "execute p")
 
-    def test_attack_a_refused_prepare_beside_a_harmless_one(
+    def test_attack_execute_is_denied_after_a_denied_prepare_of_the_same_name(
         self, rails: GuardrailInterceptor, session: SessionView
     ) -> None:
         assert self.passes(rails, session, "prepare p as select 1")
         assert not self.passes(rails, session, "prepare p as delete from t where id = 1")
-        assert not self.passes(rails, session, "execute p"), "whoever is unsure stays on the safe side"
+        assert not self.passes(rails, session, "execute p"), "an ambiguous name is denied"
 
 
 @pytest.mark.parametrize("parser", [PostgresParser, MySqlParser])
 def test_rule_about_a_table_denies_tables_when_the_catalogue_could_not_be_read(
     session: SessionView, parser: type[PostgresParser | MySqlParser]
 ) -> None:
-    """Any of them may be a view that reads it."""
+    """Any table can be a view that reads the protected table."""
 
     def denies(text: str, rule: Rule, target: TargetSchema | None = None) -> bool:
         return (

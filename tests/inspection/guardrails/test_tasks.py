@@ -1,4 +1,4 @@
-"""What another process finds in a statement is what this one finds, for every dialect."""
+"""A statement is judged the same in another process as in this one, in every dialect."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def rails(*rules: Rule) -> tuple[Guardrail, ...]:
     return (Guardrail(UUID(int=1), UUID(int=2), "care", input=rules),)
 
 
-def elsewhere(task: JudgeText) -> object:
-    """As another process does it: with nothing but what can be pickled."""
+def run_pickled(task: JudgeText) -> object:
+    """Run the task on pickled input and return its pickled result, as another process does."""
     return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))()))
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_task_in_another_process_finds_the_same(dialect: str) -> None:
+def test_verdict_of_another_process_equals_the_local_verdict(dialect: str) -> None:
     cases: ModuleType = DIALECTS[dialect]
     parser: Parser = cases.parser()
     words = Rule(RuleType.DENY_WORDS_LIST, words=("secret",), action=Action.WARN)
@@ -47,7 +47,7 @@ def test_task_in_another_process_finds_the_same(dialect: str) -> None:
     found = 0
     for case in cases.CASES[::EVERY]:
         expected = judge_text(rules, case.text)
-        assert read_answer(rules, elsewhere(JudgeText(of, parser, cases.SCHEMA, case.text, None))) == expected
+        assert read_answer(rules, run_pickled(JudgeText(of, parser, cases.SCHEMA, case.text, None))) == expected
         found += expected is not None
     assert found > 10
 
@@ -60,12 +60,14 @@ def test_task_in_another_process_finds_the_same(dialect: str) -> None:
     ],
     ids=["postgres", "mysql"],
 )
-def test_another_process_knows_what_the_session_has_prepared(names: SessionParser, prepare: str) -> None:
+def test_another_process_judges_execute_by_the_statements_prepared_in_the_session(
+    names: SessionParser, prepare: str
+) -> None:
     parser: Parser = PostgresParser() if names.__class__ is PreparedStatements else MySqlParser()
     of = rails(Rule(RuleType.READ_ONLY))
     rules = load(of, parser, None)
     names.record_statement(prepare)
-    answer = read_answer(rules, elsewhere(JudgeText(of, parser, None, "execute p", names)))
+    answer = read_answer(rules, run_pickled(JudgeText(of, parser, None, "execute p", names)))
     assert answer == judge_text(rules, "execute p", names)
     assert answer is not None
     assert not answer.unknown
@@ -80,7 +82,7 @@ def test_schema_is_unpacked_once_for_each_snapshot() -> None:
     assert pickle.loads(pickle.dumps(ref)).load() is there
 
 
-def test_attack_large_text_without_a_rule_about_statements_is_searched_elsewhere() -> None:
+def test_attack_large_text_is_searched_in_another_process_for_word_rules() -> None:
     session = SessionView(UUID(int=1), "ann@example.com", frozenset(), "shop", "database", "postgres", {})
     guard = GuardrailInterceptor(rails(Rule(RuleType.DENY_WORDS_LIST, words=("secret",))))
     assert guard.see(Operation(1, "x" * (AT_ONCE + 1)), session) is FORWARD
@@ -88,11 +90,11 @@ def test_attack_large_text_without_a_rule_about_statements_is_searched_elsewhere
     assert isinstance(held, Hold)
     assert held.work is not None
     assert isinstance(held.work.task, JudgeText)
-    assert isinstance(held.work.conclude(elsewhere(held.work.task)), Refuse)
+    assert isinstance(held.work.conclude(run_pickled(held.work.task)), Refuse)
 
 
-def test_attack_many_statements_of_one_read_wait_for_their_turn() -> None:
-    """Each of them is short, and a read may bring thousands."""
+def test_attack_many_statements_in_one_read_are_held_after_a_limit() -> None:
+    """Each statement is short, but one read can bring thousands."""
     session = SessionView(UUID(int=1), "ann@example.com", frozenset(), "shop", "database", "postgres", {})
     guard = GuardrailInterceptor(rails(Rule(RuleType.READ_ONLY)), PostgresParser())
     verdicts = [guard.see(Operation(number, f"select {number} from t{number}"), session) for number in range(200)]

@@ -1,4 +1,4 @@
-"""Actions on text: masks, warnings, and how words match."""
+"""Actions on text: masks, warnings, word matching and row limits."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def copied(*lines: bytes) -> Output:
 
 
 def is_masked(verdict: Verdict) -> bool:
-    """Which is said, where it is the first."""
+    """Whether the verdict masks and warns, as for the first mask of a rule."""
     return isinstance(verdict, Warn) and verdict.message.startswith('masked by guardrail "care" (rule "no secrets!")')
 
 
 MASK = Rule(RuleType.PATTERN_MATCH, pattern_regex="secret-[0-9]+", name="no secrets!", action=Action.MASK)
 
 
-def test_match_is_masked_and_the_rest_is_unchanged(session: SessionView) -> None:
+def test_mask_rule_replaces_only_the_match(session: SessionView) -> None:
     event = rows(TEXT, b"a secret-1 and secret-22.", b"nothing", "ü secret-3".encode())
     assert is_masked(rails(MASK).see(event, session))
     assert event.texts(0) == [
@@ -75,8 +75,8 @@ def test_masked_json_document_stays_valid(session: SessionView) -> None:
     assert json.loads(event.texts(0)[0]) == {"a": "[masked:no-secrets-]", "b": [1, "[masked:no-secrets-]"]}
 
 
-def test_attack_a_document_of_many_strings_that_are_all_hit(session: SessionView) -> None:
-    """The square of their number kept the worker for minutes."""
+def test_attack_json_document_of_50000_matching_strings_is_masked(session: SessionView) -> None:
+    """Quadratic time once blocked the relay worker for minutes."""
     event = rows(JSON, json.dumps(["secret-1"] * 50_000).encode())
     word = Rule(RuleType.DENY_WORDS_LIST, words=("secret-1",), name="no secrets!", action=Action.MASK)
     assert is_masked(rails(word).see(event, session))
@@ -101,19 +101,19 @@ def test_value_that_cannot_be_masked_safely_is_denied(session: SessionView, even
     assert "cannot be masked" in verdict.message
 
 
-def test_lines_of_a_copy_keep_their_columns(session: SessionView) -> None:
+def test_masked_copy_lines_keep_their_columns(session: SessionView) -> None:
     event = copied(b"1\tsecret-1\t\\N\n", b"2\tx\ty\n")
     assert is_masked(rails(MASK).see(event, session))
     assert event.texts() == [b"1\t[masked:no-secrets-]\t\\N\n", b"2\tx\ty\n"]
 
 
-def test_text_in_an_encoding_that_is_not_known_is_masked_whole(session: SessionView) -> None:
+def test_matching_text_that_is_not_utf8_is_masked_whole(session: SessionView) -> None:
     event = rows(TEXT, b"\xfcber secret-1")
     assert is_masked(rails(MASK).see(event, session))
     assert event.texts(0) == [b"[masked:no-secrets-]"]
 
 
-def test_a_denial_wins_over_a_mask_and_a_mask_goes_with_a_warning(session: SessionView) -> None:
+def test_denial_overrides_masking_and_masking_combines_with_a_warning(session: SessionView) -> None:
     deny = Rule(RuleType.DENY_WORDS_LIST, words=("top",))
     warn = Rule(RuleType.DENY_WORDS_LIST, words=("mind",), action=Action.WARN)
     assert isinstance(rails(MASK, warn, deny).see(rows(TEXT, b"top secret-1"), session), Refuse)
@@ -141,40 +141,40 @@ def test_deny_words_list_rule_denies_matches_only(
         assert rails(on_input=(rule,)).see(Operation(1, text), session) is FORWARD, text
 
 
-def test_rows_are_counted_by_answer(session: SessionView) -> None:
+def test_max_rows_rule_counts_rows_and_copied_lines_per_answer(session: SessionView) -> None:
     judge = rails(Rule(RuleType.MAX_ROWS, most=3), Rule(RuleType.MAX_ROWS, most=5))
     assert judge.wants == {Operation, Rows, Output}
     assert judge.see(rows(TEXT, b"1", b"2"), session) is FORWARD
     assert judge.see(rows(TEXT, b"3"), session) is FORWARD
     over = judge.see(rows(TEXT, b"4"), session)
     assert isinstance(over, Refuse)
-    assert over.message.endswith("the answer has more than 3 rows")
-    assert fetched(judge, session, 2, "select 1", 3)
+    assert over.message.endswith("the result has more than 3 rows")
+    assert fetch_is_forwarded(judge, session, 2, "select 1", 3)
     lines = CopiedLines(3, [b"x\n"] * 4)
     assert isinstance(judge.see(lines, session), Refuse)
 
 
-def fetched(judge: GuardrailInterceptor, session: SessionView, exchange: int, text: str, count: int) -> bool:
-    """Whether they are shown."""
+def fetch_is_forwarded(judge: GuardrailInterceptor, session: SessionView, exchange: int, text: str, count: int) -> bool:
+    """Run the statement, fetch `count` rows and return whether they are forwarded."""
     judge.see(Operation(exchange, text), session)
     event = PostgresRows(exchange, layout_of(pg.row_description(("c", TEXT))[5:]), pg.data_row("1") * count, count)
     return judge.see(event, session) is FORWARD
 
 
-def test_attack_rows_are_fetched_from_a_cursor_bit_by_bit(session: SessionView) -> None:
+def test_attack_max_rows_rule_counts_rows_of_successive_fetches_from_a_cursor(session: SessionView) -> None:
     judge = rails(Rule(RuleType.MAX_ROWS, most=3))
     judge.see(Operation(1, "declare c cursor for select 1"), session)
-    assert fetched(judge, session, 2, "fetch 2 from c", 2)
-    assert fetched(judge, session, 3, "select 1 fetch first 3 rows only", 3)
-    assert fetched(judge, session, 4, "/* x */ FETCH next from C;", 1)
-    assert not fetched(judge, session, 5, 'fetch forward 1 in "c"', 1)
-    assert fetched(judge, session, 6, "fetch 2 from other", 2)
+    assert fetch_is_forwarded(judge, session, 2, "fetch 2 from c", 2)
+    assert fetch_is_forwarded(judge, session, 3, "select 1 fetch first 3 rows only", 3)
+    assert fetch_is_forwarded(judge, session, 4, "/* x */ FETCH next from C;", 1)
+    assert not fetch_is_forwarded(judge, session, 5, 'fetch forward 1 in "c"', 1)
+    assert fetch_is_forwarded(judge, session, 6, "fetch 2 from other", 2)
     judge.see(Operation(7, "close c; declare c cursor for select 1"), session)
-    assert fetched(judge, session, 8, "fetch c", 3)
-    assert not fetched(judge, session, 9, "fetch c; fetch c", 4)
+    assert fetch_is_forwarded(judge, session, 8, "fetch c", 3)
+    assert not fetch_is_forwarded(judge, session, 9, "fetch c; fetch c", 4)
 
 
-def test_attack_rows_of_two_portals_in_turn(session: SessionView) -> None:
+def test_attack_max_rows_rule_counts_rows_of_interleaved_portals(session: SessionView) -> None:
     judge = rails(Rule(RuleType.MAX_ROWS, most=3))
     layout = layout_of(pg.row_description(("c", TEXT))[5:])
     for exchange, began, shown in ((1, 1, True), (2, 2, True), (3, 1, False), (4, 2, False), (5, 5, True)):

@@ -1,4 +1,4 @@
-"""Guardrails tried on recorded sessions, outside of any session."""
+"""Guardrails tried on recorded sessions and on single texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORDS = RuleType.DENY_WORDS_LIST
 
 @dataclass(eq=False)
 class CountingParser:
-    """Takes every statement for a read and remembers what it parsed."""
+    """Reports every statement as a read and lists the parsed texts."""
 
     dialect: str = "counting"
     shapes: None = None
@@ -44,7 +44,7 @@ def session_trier(*, on_input: tuple[Rule, ...] = (), on_output: tuple[Rule, ...
     return Trier(Guardrail(UUID(int=1), UUID(int=2), "tried", input=on_input, output=on_output), None).session(None)
 
 
-def decided(hit: Hit | None) -> tuple[str, Action] | None:
+def rule_and_action(hit: Hit | None) -> tuple[str, Action] | None:
     return None if hit is None else (hit.rule, hit.action)
 
 
@@ -70,10 +70,10 @@ MASK, WARN, DENY = (
 def test_the_most_severe_output_rule_decides(
     rules: tuple[Rule, ...], answer: bytes, expected: tuple[str, Action] | None
 ) -> None:
-    assert decided(session_trier(on_output=rules).judge_answer(Answered((answer,)))) == expected
+    assert rule_and_action(session_trier(on_output=rules).judge_answer(Answered((answer,)))) == expected
 
 
-def test_a_statement_that_recurs_is_parsed_once() -> None:
+def test_recurring_statement_is_parsed_once_across_sessions() -> None:
     parser = CountingParser()
     rails = Guardrail(UUID(int=1), UUID(int=2), "read only", input=(Rule(RuleType.READ_ONLY),))
     trier = Trier(rails, parser)
@@ -118,7 +118,7 @@ def test_each_recorded_statement_is_judged_as_it_would_have_run(
     assert [None if hit is None else hit.rule for hit in found] == hits
 
 
-def test_rail_without_input_rules_judges_no_statement() -> None:
+def test_guardrail_without_input_rules_judges_no_statement() -> None:
     assert session_trier(on_output=(DENY,)).judge_statement(RecordedStatement("stop", truncated=True)) is None
 
 
@@ -147,7 +147,7 @@ def test_execute_is_judged_by_what_the_recorded_session_prepared(
     assert (hit is not None) == is_hit
     assert hit is None or not hit.unknown
     other = trier.session(names(parser)).judge_statement(RecordedStatement("execute p"))
-    assert other is not None, "nothing is known of what another session prepared"
+    assert other is not None, "statements of a different session are unknown"
     assert other.unknown
 
 
@@ -170,7 +170,9 @@ MOST = Rule(RuleType.MAX_ROWS, most=5, name="most")
     ],
 )
 @pytest.mark.parametrize("is_asked", [True, False], ids=["asked", "beginning missing"])
-def test_rows_are_counted_for_each_answer(parts: list[int | str], hits: list[bool], is_asked: bool) -> None:
+def test_max_rows_rule_counts_rows_of_each_recorded_answer(
+    parts: list[int | str], hits: list[bool], is_asked: bool
+) -> None:
     session = session_trier(on_output=(MOST,))
     if is_asked:
         session.judge_statement(RecordedStatement("select 1"))
@@ -182,7 +184,7 @@ def test_rows_are_counted_for_each_answer(parts: list[int | str], hits: list[boo
             rows, _, ends = str(part).partition(" ")
             found.append(session.judge_answer(Answered((), rows=int(rows), ends=bool(ends))))
     assert [hit is not None for hit in found] == hits
-    assert all(hit is None or decided(hit) == ("most", Action.DENY) for hit in found)
+    assert all(hit is None or rule_and_action(hit) == ("most", Action.DENY) for hit in found)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,7 @@ def test_rows_are_counted_for_each_answer(parts: list[int | str], hits: list[boo
         ("go on", None),
     ],
 )
-def test_hits_of_a_text_have_their_places(text: str, spans: list[tuple[int, int]] | None) -> None:
+def test_trial_reports_the_span_of_each_hit(text: str, spans: list[tuple[int, int]] | None) -> None:
     rail = Guardrail(UUID(int=1), UUID(int=2), "tried", input=(DENY, WARN), output=(DENY, WARN))
     for trial in (try_input(rail, text, None), try_output(rail, text)):
         assert [(hit.rule, list(hit.spans)) for hit in trial.hits] == ([] if spans is None else [("deny", spans)])
@@ -202,7 +204,7 @@ def test_hits_of_a_text_have_their_places(text: str, spans: list[tuple[int, int]
         assert trial.message == ("" if spans is None else 'blocked by guardrail "tried" (rule "deny")')
 
 
-def test_hit_across_a_comment_has_no_place() -> None:
+def test_hit_across_a_comment_has_no_span() -> None:
     pattern = Rule(RuleType.PATTERN_MATCH, pattern_regex=r"drop\s+table", name="drop")
     rail = Guardrail(UUID(int=1), UUID(int=2), "tried", input=(pattern,), output=(pattern,))
     found = try_input(rail, "drop/**/table t", None)

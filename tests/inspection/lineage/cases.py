@@ -1,7 +1,7 @@
-"""Statements whose lineage is checked against a server, from `cases.sql`.
+"""Statements whose lineage is compared with a server, from `cases.sql`.
 
-A line is one case; ` ;; ` parts the statements of a session, of which the last one's answer counts. Conditions hold
-whatever a column is changed to: what filters is not lineage.
+A line is one case; ` ;; ` separates the statements of a session, of which the last answer counts. Conditions hold
+for every value of a changed column: a filter is not lineage.
 """
 
 from __future__ import annotations

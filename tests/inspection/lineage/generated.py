@@ -1,4 +1,4 @@
-"""Queries that nobody thought of: joins, aliases, nesting, CTEs and expressions put together by chance."""
+"""Random queries of joins, aliases, nesting, CTEs and expressions."""
 
 from __future__ import annotations
 

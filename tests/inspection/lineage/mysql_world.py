@@ -1,4 +1,4 @@
-"""A MariaDB whose every column holds one value of its own, and what changes each of them."""
+"""A MariaDB database in which every column holds a unique value, and the updates that change each value."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class World(truth.World):
             self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """What was not committed is taken back, and the session forgets everything; quicker than a new one."""
+        """Roll back and reset the session, which is faster than a new one."""
         self._session._execute_command(_RESET_CONNECTION, b"")
         self._session._read_ok_packet()
         with self._session.cursor() as cursor:

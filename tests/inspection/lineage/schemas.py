@@ -1,4 +1,4 @@
-"""Schemas of targets in a few words, and what lineage tells of a statement, as texts."""
+"""Short notations for the schemas of targets and for the lineage of a statement."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def target(*relations: Relation, functions: tuple[Function, ...] = (), path: tup
     )
 
 
-def told_by(lineage: Lineage, text: str, schema: TargetSchema) -> list[str | None] | None:
-    """The sources of each column, as one text."""
+def lineage_texts(lineage: Lineage, text: str, schema: TargetSchema) -> list[str | None] | None:
+    """Return the sources of each column as one text."""
     found = lineage.sources(text, schema)
     if found is None:
         return None

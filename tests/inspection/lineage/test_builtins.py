@@ -1,4 +1,4 @@
-"""The list of the server's own functions and operators, beside a real server."""
+"""Compare the lists of built-in functions and operators with a real server."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def test_attack_no_function_that_runs_text_or_reads_files_is_listed(postgres_ser
     assert not {name for name in FUNCTIONS if "to_xml" in name or name.startswith(("lo_", "pg_read_", "pg_stat_get"))}
 
 
-def test_operators_are_those_of_the_server(postgres_server: PostgresServer) -> None:
+def test_every_operator_of_the_server_is_listed(postgres_server: PostgresServer) -> None:
     assert names(postgres_server, "select distinct oprname from pg_operator") <= OPERATORS
 
 
-def test_functions_that_give_records_are_functions() -> None:
+def test_functions_that_return_records_are_listed_as_functions() -> None:
     assert RECORDS <= FUNCTIONS

@@ -1,4 +1,4 @@
-"""Lineage beside the truth: whatever changes in an answer when a column is changed is among its sources, or unknown."""
+"""Compare lineage with a server: an answer column that changes with a table column has it as source, or is unknown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.inspection.lineage.cases import CASES
 from tests.inspection.lineage.generated import queries
-from tests.inspection.lineage.truth import Case, Told, judged
+from tests.inspection.lineage.truth import Case, Precision, compare_cases
 from tests.inspection.lineage.world import World, world
 from tests.support.examples import examples
 from tests.support.postgres import PostgresServer
@@ -20,35 +20,35 @@ from postern.protocols.postgres.lineage.postgres_session_lineage import SessionL
 pytestmark = pytest.mark.slow
 
 
-def test_there_is_no_leak_in_what_is_told_of_statements(postgres_server: PostgresServer) -> None:
+def test_lineage_of_the_case_statements_misses_no_source(postgres_server: PostgresServer) -> None:
     with world(postgres_server) as there:
-        leaks, told = _judged(there, CASES)
-    print(f"\nlineage: {told}")
+        leaks, precision = _compare(there, CASES)
+    print(f"\nlineage: {precision}")
     assert not leaks, "\n".join(leaks)
-    assert told.columns >= 350
-    assert told.unknown <= 0.16 * told.columns
-    assert told.beyond <= 0.25 * told.named
+    assert precision.columns >= 350
+    assert precision.unknown <= 0.16 * precision.columns
+    assert precision.beyond <= 0.25 * precision.named
 
 
-def test_there_is_no_leak_in_what_is_told_of_queries_that_nobody_thought_of(postgres_server: PostgresServer) -> None:
-    tolds: list[Told] = []
+def test_lineage_of_generated_queries_misses_no_source(postgres_server: PostgresServer) -> None:
+    precisions: list[Precision] = []
     with world(postgres_server) as there:
 
         @settings(max_examples=examples(30), suppress_health_check=list(HealthCheck))
         @given(st.lists(queries(), min_size=5, max_size=5))
         def holds(texts: list[str]) -> None:
-            leaks, told = _judged(there, [(text,) for text in texts])
-            tolds.append(told)
+            leaks, precision = _compare(there, [(text,) for text in texts])
+            precisions.append(precision)
             assert not leaks, "\n".join(leaks)
 
         holds()
-    total = Told()
-    for told in tolds:
-        total.add(told)
+    total = Precision()
+    for precision in precisions:
+        total.add(precision)
     print(f"\nlineage of generated queries: {total}")
     assert total.unknown < 0.5 * total.columns
 
 
-def _judged(there: World, cases: Sequence[Case]) -> tuple[list[str], Told]:
+def _compare(there: World, cases: Sequence[Case]) -> tuple[list[str], Precision]:
     lineage = Lineage()
-    return judged(there, cases, lineage, lambda: SessionLineage(lineage, lambda: there.schema))
+    return compare_cases(there, cases, lineage, lambda: SessionLineage(lineage, lambda: there.schema))

@@ -23,8 +23,8 @@ ORDERS = relation("orders", "id user_id note")
 SHOP = target(USERS, ORDERS)
 
 
-def told(text: str, schema: TargetSchema = SHOP) -> list[str | None] | None:
-    return schemas.told_by(Lineage(), text, schema)
+def lineage_of(text: str, schema: TargetSchema = SHOP) -> list[str | None] | None:
+    return schemas.lineage_texts(Lineage(), text, schema)
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def told(text: str, schema: TargetSchema = SHOP) -> list[str | None] | None:
         ("show server_version", [""]),
     ],
 )
-def test_what_is_shown_counts_and_what_filters_does_not(text: str, sources: list[str]) -> None:
-    assert told(text) == sources
+def test_lineage_contains_selected_columns_and_omits_filter_columns(text: str, sources: list[str]) -> None:
+    assert lineage_of(text) == sources
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_what_is_shown_counts_and_what_filters_does_not(text: str, sources: list
         "select * from nowhere",
     ],
 )
-def test_what_is_not_one_answer_with_a_known_number_of_columns_is_none(text: str) -> None:
-    assert told(text) is None
+def test_lineage_is_none_without_one_answer_of_a_known_width(text: str) -> None:
+    assert lineage_of(text) is None
 
 
 @pytest.mark.parametrize(
@@ -88,73 +88,73 @@ def test_what_is_not_one_answer_with_a_known_number_of_columns_is_none(text: str
         "select email from pg_temp.users",
     ],
 )
-def test_attack_what_may_read_more_than_its_arguments_is_unknown(text: str) -> None:
-    assert told(text) in (None, [None])
+def test_attack_lineage_of_functions_that_can_read_other_data_is_unknown(text: str) -> None:
+    assert lineage_of(text) in (None, [None])
 
 
-def test_attack_a_function_that_hides_behind_the_name_of_the_servers_own() -> None:
+def test_attack_lineage_through_a_user_function_named_like_a_builtin_is_unknown() -> None:
     schema = target(
         USERS, functions=(Function("public", "upper", harmless=True), Function("public", "+", harmless=True))
     )
-    assert told("select upper(email), lower(email), 1 + 1 from users", schema) == [None, "users.email", None]
-    assert told("select pg_catalog.upper(email) from users", schema) == ["users.email"]
+    assert lineage_of("select upper(email), lower(email), 1 + 1 from users", schema) == [None, "users.email", None]
+    assert lineage_of("select pg_catalog.upper(email) from users", schema) == ["users.email"]
 
 
-def test_functions_in_c_that_answer_from_their_arguments_are_trusted() -> None:
+def test_lineage_of_a_pure_c_function_is_that_of_its_arguments() -> None:
     schema = target(USERS, functions=(Function("ext", "unaccent", harmless=True, pure=True),))
-    assert told("select unaccent(email), ext.unaccent(name) from users", schema) == ["users.email", "users.name"]
+    assert lineage_of("select unaccent(email), ext.unaccent(name) from users", schema) == ["users.email", "users.name"]
 
 
-def test_attack_a_table_that_another_schema_of_the_path_shadows() -> None:
+def test_attack_lineage_follows_the_search_path_to_a_shadowing_table() -> None:
     mine = relation("users", "id email", schema="mine")
     schema = target(USERS, mine, path=("mine", "public"))
     found = Lineage().sources("select email, id from users", schema)
     assert found is not None
     assert found[0] == frozenset({ColumnRef("mine", "users", "email")})
     # Without a path, either may be meant.
-    assert told("select upper(email) from users", target(USERS, mine, path=())) == [None]
+    assert lineage_of("select upper(email) from users", target(USERS, mine, path=())) == [None]
 
 
-def test_views_are_followed_and_their_own_columns_counted() -> None:
+def test_lineage_includes_the_columns_of_views_and_of_the_tables_behind_them() -> None:
     view = relation("v", "a b", definition="select public.users.email as x, upper(public.users.name) from public.users")
     nested = relation("w", "c", definition="select v.a || v.b from public.v")
-    assert told("select * from w", target(USERS, view, nested)) == ["users.email users.name v.a v.b w.c"]
+    assert lineage_of("select * from w", target(USERS, view, nested)) == ["users.email users.name v.a v.b w.c"]
 
 
-def test_attack_views_that_speak_of_each_other_end() -> None:
+def test_attack_lineage_of_mutually_recursive_views_is_unknown() -> None:
     first = relation("v", "a", definition="select a from public.w")
     second = relation("w", "a", definition="select a from public.v")
-    assert told("select a from v", target(first, second)) == [None]
+    assert lineage_of("select a from v", target(first, second)) == [None]
 
 
-def test_attack_many_views_upon_views() -> None:
+def test_attack_lineage_of_deeply_nested_views_is_unknown_within_five_seconds() -> None:
     views = [
         relation(f"v{n}", "a", definition=f"select x.a || y.a from public.v{n - 1} x, public.v{n - 1} y")
         for n in range(1, 200)
     ]
     schema = target(relation("v0", "a"), *views)
     began = time.monotonic()
-    assert told("select a from v20", schema) is not None
-    assert told("select a from v199", schema) == [None]
+    assert lineage_of("select a from v20", schema) is not None
+    assert lineage_of("select a from v199", schema) == [None]
     assert time.monotonic() - began < within(5)
 
 
-def test_a_definition_that_does_not_fit_is_unknown() -> None:
-    assert told("select a, b from v", target(relation("v", "a b", definition="select 1"))) == [None, None]
-    assert told("select a from v", target(relation("v", "a", definition="no query"))) == [None]
+def test_lineage_is_unknown_if_the_definition_of_a_view_does_not_fit_its_columns() -> None:
+    assert lineage_of("select a, b from v", target(relation("v", "a b", definition="select 1"))) == [None, None]
+    assert lineage_of("select a from v", target(relation("v", "a", definition="no query"))) == [None]
 
 
-def test_partitions_and_heirs_show_each_other() -> None:
+def test_lineage_of_a_partition_includes_its_parent_and_the_reverse() -> None:
     part = relation("users_1", "id email name", parents=(("public", "users"),))
     schema = target(USERS, part)
-    assert told("select email from users_1", schema) == ["users.email users_1.email"]
-    assert told("select email from users", schema) == ["users.email users_1.email"]
+    assert lineage_of("select email from users_1", schema) == ["users.email users_1.email"]
+    assert lineage_of("select email from users", schema) == ["users.email users_1.email"]
 
 
-def test_generated_columns_are_made_of_others() -> None:
+def test_lineage_of_a_generated_column_includes_its_source_columns() -> None:
     people = relation("people", "first loud", generated={"loud": "(upper(first) || '!'::text)"})
-    assert told("select loud from people", target(people)) == ["people.first people.loud"]
-    assert told("copy people to stdout", target(people)) == ["people.first"]
+    assert lineage_of("select loud from people", target(people)) == ["people.first people.loud"]
+    assert lineage_of("copy people to stdout", target(people)) == ["people.first"]
 
 
 @pytest.mark.parametrize(
@@ -193,10 +193,10 @@ def test_generated_columns_are_made_of_others() -> None:
          ["names.first people.first users.email", "names.age people.age users.email"]),
     ],
 )  # fmt: skip
-def test_returning_shows_the_column_and_what_was_written_into_it(text: str, sources: list[str | None]) -> None:
+def test_lineage_of_returning_includes_the_column_and_the_written_value(text: str, sources: list[str | None]) -> None:
     people = relation("people", "first loud age", generated={"loud": "(upper(first) || '!'::text)"})
     names = relation("names", "first age", definition="select p.first, p.age from public.people p")
-    assert told(text, target(USERS, ORDERS, people, names)) == sources
+    assert lineage_of(text, target(USERS, ORDERS, people, names)) == sources
 
 
 @pytest.mark.parametrize(
@@ -215,8 +215,8 @@ def test_returning_shows_the_column_and_what_was_written_into_it(text: str, sour
         ("select coalesce from users, coalesce(email, name)", ["users.email users.name"]),
     ],
 )  # fmt: skip
-def test_functions_in_from_have_columns(text: str, sources: list[str | None]) -> None:
-    assert told(text) == sources
+def test_lineage_follows_columns_of_functions_in_from(text: str, sources: list[str | None]) -> None:
+    assert lineage_of(text) == sources
 
 
 @pytest.mark.parametrize(
@@ -235,8 +235,8 @@ def test_functions_in_from_have_columns(text: str, sources: list[str | None]) ->
         ("users join lateral (select email as note) x on true", ["users.email", "users.email"]),
     ],
 )
-def test_columns_of_both_sides_of_a_join_are_known(join: str, sources: list[str]) -> None:
-    assert told(f"select email, note from {join}") == sources
+def test_lineage_knows_the_columns_of_both_sides_of_a_join(join: str, sources: list[str]) -> None:
+    assert lineage_of(f"select email, note from {join}") == sources
 
 
 # By the server's rules (FigureColname). None stands for an expression whose name is not followed here.
@@ -278,15 +278,17 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("expression", "name"), NAMES)
-def test_column_has_the_name_that_the_server_gives_it(expression: str, name: str | None) -> None:
+def test_output_column_name_is_that_of_the_server(expression: str, name: str | None) -> None:
     (statement,) = next(iter(readings(f"select {expression} from users")))
     assert output_name(statement["SelectStmt"]["targetList"][0]["ResTarget"]) == name
 
 
-def test_attack_column_of_an_unknown_name_hides_behind_each_name() -> None:
+def test_attack_column_of_an_unknown_name_is_a_source_of_every_name() -> None:
     text = "select text from (select (email || '')::varchar::text from users) x"
-    assert told(text) == ["users.email"]
-    assert told("select x.anything from (select greatest(email, name) from users) x") == ["users.email users.name"]
+    assert lineage_of(text) == ["users.email"]
+    assert lineage_of("select x.anything from (select greatest(email, name) from users) x") == [
+        "users.email users.name"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -300,8 +302,8 @@ def test_attack_column_of_an_unknown_name_hides_behind_each_name() -> None:
         "select (u).leak from users u",
     ],
 )
-def test_attack_field_of_a_value_is_a_call_of_a_function(text: str) -> None:
-    """The server takes `(value).leak` for `leak(value)` where the value has no such field."""
+def test_attack_field_access_that_can_be_a_function_call_is_unknown(text: str) -> None:
+    """The server reads `(value).leak` as `leak(value)` if the value has no such field."""
     own = target(USERS, functions=(Function("public", "leak", harmless=False),))
     for schema, doubts in (
         (own, NO_DOUBTS),
@@ -314,17 +316,17 @@ def test_attack_field_of_a_value_is_a_call_of_a_function(text: str) -> None:
         assert [out.sources for out in found[0].outs] == [None], (schema is own, doubts)
 
 
-def test_field_with_the_name_of_no_function_is_made_of_its_value() -> None:
+def test_lineage_of_a_field_that_no_function_is_named_like_is_that_of_its_value() -> None:
     own = target(USERS, functions=(Function("public", "leak", harmless=False),))
-    assert told("select (email).city, (u).email, ((u).email).city from users u", own) == ["users.email"] * 3
+    assert lineage_of("select (email).city, (u).email, ((u).email).city from users u", own) == ["users.email"] * 3
 
 
 @pytest.mark.parametrize("name", ["current_setting", "pg_catalog.current_setting"])
-def test_setting_is_known_unless_another_function_may_answer(name: str) -> None:
+def test_current_setting_has_no_sources_unless_a_user_function_shadows_it(name: str) -> None:
     text = f"select {name}('application_name')"
     own = target(USERS, functions=(Function("public", "current_setting", harmless=False),))
-    assert told(text) == [""]
-    assert told(text, own) == [None]
+    assert lineage_of(text) == [""]
+    assert lineage_of(text, own) == [None]
 
 
 @pytest.mark.parametrize(
@@ -337,14 +339,14 @@ def test_setting_is_known_unless_another_function_may_answer(name: str) -> None:
         ("select 'a\0'", False),
     ],
 )
-def test_only_a_text_that_was_not_read_has_to_be_read(text: str, is_read: bool) -> None:
+def test_only_a_statement_of_a_new_shape_must_be_read(text: str, is_read: bool) -> None:
     lineage = Lineage()
     lineage.read("select email from users where id = 1", SHOP)
     assert (lineage.unread(text, SHOP) is not None) == is_read
     assert lineage.unread("select email from users where id = 1", SHOP, CatalogueDoubts(everything=True)) is not None
 
 
-def test_wide_tables_and_long_lists_of_columns_are_read() -> None:
+def test_lineage_of_400_columns_is_known() -> None:
     columns = [f"c{number}" for number in range(400)]
     schema = target(relation("wide", " ".join(columns)))
     for text in (
@@ -352,15 +354,15 @@ def test_wide_tables_and_long_lists_of_columns_are_read() -> None:
         f"select {', '.join(columns)} from wide",
         f"select {', '.join(columns)} from wide w",
     ):
-        assert told(text, schema) == [f"wide.{column}" for column in columns]
+        assert lineage_of(text, schema) == [f"wide.{column}" for column in columns]
 
 
-def test_columns_of_the_catalogue_that_quote_tables_are_unknown() -> None:
+def test_lineage_of_catalogue_columns_that_quote_table_data_is_unknown() -> None:
     stats = relation("pg_stats", "tablename most_common_vals", schema="pg_catalog")
     activity = relation("pg_stat_activity", "pid query", schema="pg_catalog")
     schema = target(stats, activity)
-    assert told("select tablename, most_common_vals from pg_stats", schema) == [None, None]
-    assert told("select pid, query from pg_stat_activity", schema) == ["pg_stat_activity.pid", None]
+    assert lineage_of("select tablename, most_common_vals from pg_stats", schema) == [None, None]
+    assert lineage_of("select pid, query from pg_stat_activity", schema) == ["pg_stat_activity.pid", None]
 
 
 @pytest.mark.parametrize(
@@ -386,7 +388,7 @@ def test_columns_of_the_catalogue_that_quote_tables_are_unknown() -> None:
         "select '\udcff' from users",
     ],
 )
-def test_attack_texts_that_are_deep_or_wide_neither_raise_nor_take_long(text: str) -> None:
+def test_attack_deep_or_wide_statement_neither_raises_nor_takes_over_five_seconds(text: str) -> None:
     began = time.monotonic()
     Lineage().sources(text, SHOP)
     assert time.monotonic() - began < within(5)
@@ -396,11 +398,11 @@ def test_attack_texts_that_are_deep_or_wide_neither_raise_nor_take_long(text: st
     st.text(max_size=200)
     | st.sampled_from([case[-1] for case in CASES]).flatmap(lambda text: st.permutations(text.split()).map(" ".join))
 )
-def test_nothing_raises(text: str) -> None:
+def test_lineage_of_arbitrary_text_does_not_raise(text: str) -> None:
     Lineage().sources(text, SHOP)
 
 
-def test_what_was_found_is_kept_by_text_and_snapshot() -> None:
+def test_lineage_is_cached_per_statement_and_schema() -> None:
     lineage = Lineage()
     text = "select email from users"
     assert lineage.read(text, SHOP) is lineage.read(text, SHOP)
@@ -411,14 +413,14 @@ def test_what_was_found_is_kept_by_text_and_snapshot() -> None:
     assert lineage.read(text, SHOP) is not None
 
 
-def test_statements_that_differ_in_their_values_alone_are_read_once() -> None:
+def test_statements_that_differ_only_in_values_are_read_once() -> None:
     lineage = Lineage()
     first = lineage.read("select email from users where id = 1 limit 5", SHOP)
     assert lineage.read("select email from users where id = 4711 limit 10", SHOP) is first
     assert lineage.read("select name from users where id = 4711 limit 10", SHOP) != first
 
 
-def test_attack_a_value_that_looks_like_a_call_puts_nobody_elses_session_in_doubt() -> None:
+def test_attack_literal_that_looks_like_a_call_raises_no_doubts_in_the_shared_cache() -> None:
     lineage = Lineage()
     found = lineage.read("select email from users where name = 'set_config'", SHOP)
     assert found is not None

@@ -1,4 +1,4 @@
-"""Lineage beside the truth: whatever changes in an answer when a column is changed is among its sources, or unknown."""
+"""Compare lineage with a server: an answer column that changes with a table column has it as source, or is unknown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.inspection.lineage.mysql_world import CASES, World, world
-from tests.inspection.lineage.truth import judged
+from tests.inspection.lineage.truth import compare_cases
 from tests.support.mariadb import MariaDbServer
 
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
@@ -26,11 +26,11 @@ def there() -> Iterator[World]:
         server.stop()
 
 
-def test_there_is_no_leak_in_what_is_told_of_statements(there: World) -> None:
+def test_mysql_lineage_of_the_case_statements_misses_no_source(there: World) -> None:
     lineage = MySqlLineage()
-    leaks, told = judged(there, CASES, lineage, lambda: MySqlSessionLineage(lineage, lambda: there.schema))
-    print(f"\nlineage: {told}")
+    leaks, precision = compare_cases(there, CASES, lineage, lambda: MySqlSessionLineage(lineage, lambda: there.schema))
+    print(f"\nlineage: {precision}")
     assert not leaks, "\n".join(leaks)
-    assert told.columns >= 450
-    assert told.unknown <= 0.16 * told.columns
-    assert told.beyond <= 0.25 * told.named
+    assert precision.columns >= 450
+    assert precision.unknown <= 0.16 * precision.columns
+    assert precision.beyond <= 0.25 * precision.named

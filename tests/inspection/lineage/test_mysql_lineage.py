@@ -20,8 +20,8 @@ ORDERS = relation("orders", "id user_id note")
 SHOP = target(USERS, ORDERS)
 
 
-def told(text: str, schema: TargetSchema = SHOP) -> list[str | None] | None:
-    return schemas.told_by(MySqlLineage(), text, schema)
+def lineage_of(text: str, schema: TargetSchema = SHOP) -> list[str | None] | None:
+    return schemas.lineage_texts(MySqlLineage(), text, schema)
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def told(text: str, schema: TargetSchema = SHOP) -> list[str | None] | None:
         ("select email member of ('[1]'), info->>'$.k' from users", ["users.email", None]),
     ],
 )
-def test_what_is_shown_counts_and_what_filters_does_not(text: str, sources: list[str] | None) -> None:
-    assert told(text) == sources
+def test_mysql_lineage_contains_selected_columns_and_omits_filter_columns(text: str, sources: list[str] | None) -> None:
+    assert lineage_of(text) == sources
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_what_is_shown_counts_and_what_filters_does_not(text: str, sources: list
         "load data local infile 'x' into table users",
     ],
 )
-def test_what_is_not_one_answer_with_a_known_number_of_columns_is_none(text: str) -> None:
-    assert told(text) is None
+def test_mysql_lineage_is_none_without_one_answer_of_a_known_width(text: str) -> None:
+    assert lineage_of(text) is None
 
 
 @pytest.mark.parametrize(
@@ -86,40 +86,42 @@ def test_what_is_not_one_answer_with_a_known_number_of_columns_is_none(text: str
         "select {fn upper(email)} from users",
     ],
 )
-def test_what_cannot_be_known_is_unknown(text: str) -> None:
-    assert told(text) in (None, [None])
+def test_mysql_lineage_of_functions_and_names_that_cannot_be_resolved_is_unknown(text: str) -> None:
+    assert lineage_of(text) in (None, [None])
 
 
 @pytest.mark.parametrize("spelled", ["users", "Users", "`USERS`", "shop.users", "SHOP.`users`", "shop . users"])
-def test_names_of_tables_are_known_in_any_case(spelled: str) -> None:
-    assert told(f"select EMAIL, `Name` from {spelled}") == ["users.email", "users.name"]
+def test_table_names_are_resolved_in_any_case_and_quoting(spelled: str) -> None:
+    assert lineage_of(f"select EMAIL, `Name` from {spelled}") == ["users.email", "users.name"]
 
 
-def test_what_is_spelled_alike_wins_and_else_either_may_be_meant() -> None:
+def test_exact_spelling_of_a_name_wins_over_one_of_another_case() -> None:
     schema = target(relation("Users", "id secret"), USERS)
-    assert told("select secret from Users", schema) == ["Users.secret"]
-    assert told("select secret from USERS", schema) == [None]
+    assert lineage_of("select secret from Users", schema) == ["Users.secret"]
+    assert lineage_of("select secret from USERS", schema) == [None]
     cte = "with Users as (select note as email from orders) select email from users"
-    assert told(cte) == ["orders.note users.email users.id users.name"]
-    assert told(cte.replace("users", "Users")) == ["orders.note"]
+    assert lineage_of(cte) == ["orders.note users.email users.id users.name"]
+    assert lineage_of(cte.replace("users", "Users")) == ["orders.note"]
     aliases = "select (select U.email from orders u where u.id = U.id) from users U"
-    assert told(aliases) == ["orders.id users.email users.id"]
+    assert lineage_of(aliases) == ["orders.id users.email users.id"]
 
 
-def test_attack_a_letter_that_some_server_takes_for_another() -> None:
+def test_attack_name_with_an_accented_letter_matches_the_name_without_accent() -> None:
     inner = "(select (select email from (select name as `émail` from users) x) from users)"
-    assert told(f"select {inner}") == ["users.email users.name"]
+    assert lineage_of(f"select {inner}") == ["users.email users.name"]
 
 
-def test_the_database_that_is_spoken_of_counts() -> None:
+def test_table_is_resolved_in_the_named_or_current_database() -> None:
     schema = target(USERS, relation("users", "id email secret", schema="hr"))
-    assert told("select secret from hr.users", schema) == ["users.secret"]
-    assert told("select secret from users", schema) == [None]
-    assert told("select email from users", target(USERS, relation("users", "email", schema="hr"), path=())) == [None]
-    assert told("select email from users", target(USERS, path=())) == ["users.email"]
+    assert lineage_of("select secret from hr.users", schema) == ["users.secret"]
+    assert lineage_of("select secret from users", schema) == [None]
+    assert lineage_of("select email from users", target(USERS, relation("users", "email", schema="hr"), path=())) == [
+        None
+    ]
+    assert lineage_of("select email from users", target(USERS, path=())) == ["users.email"]
 
 
-def test_views_are_read_and_one_that_cannot_be_is_unknown() -> None:
+def test_lineage_follows_views_and_is_unknown_for_unreadable_views() -> None:
     definition = "select `shop`.`users`.`email` AS `mail`,ucase(`shop`.`users`.`name`) AS `n` from `shop`.`users`"
     schema = target(
         USERS,
@@ -129,23 +131,23 @@ def test_views_are_read_and_one_that_cannot_be_is_unknown() -> None:
         relation("itself", "a", definition="select `shop`.`itself`.`a` AS `a` from `shop`.`itself`"),
         relation("less", "a b", definition="select `shop`.`users`.`email` AS `a` from `shop`.`users`"),
     )
-    assert told("select * from v", schema) == ["users.email v.mail", "users.name v.n"]
-    assert told("select m from vv w", schema) == ["users.email v.mail vv.m"]
-    assert told("select a from odd", schema) == [None]
-    assert told("select a from itself", schema) == [None]
-    assert told("select a, b from less", schema) == [None, None]
+    assert lineage_of("select * from v", schema) == ["users.email v.mail", "users.name v.n"]
+    assert lineage_of("select m from vv w", schema) == ["users.email v.mail vv.m"]
+    assert lineage_of("select a from odd", schema) == [None]
+    assert lineage_of("select a from itself", schema) == [None]
+    assert lineage_of("select a, b from less", schema) == [None, None]
 
 
-def test_generated_and_hidden_columns() -> None:
+def test_lineage_of_generated_columns_includes_hidden_columns() -> None:
     schema = target(relation("t", "a b c", generated={"b": "concat(`a`,`c`)"}, hidden=frozenset({"c"})))
-    assert told("select * from t", schema) == ["t.a", "t.a t.b t.c"]
-    assert told("select c from t", schema) == ["t.c"]
-    assert told("select x.y from (select * from t) x(y, z)", schema) == ["t.a"]
+    assert lineage_of("select * from t", schema) == ["t.a", "t.a t.b t.c"]
+    assert lineage_of("select c from t", schema) == ["t.c"]
+    assert lineage_of("select x.y from (select * from t) x(y, z)", schema) == ["t.a"]
 
 
-def test_a_function_that_somebody_made_hides_the_servers_own() -> None:
+def test_lineage_through_a_user_function_named_like_a_builtin_is_unknown() -> None:
     schema = target(USERS, functions=(Function("shop", "Count", harmless=True),))
-    assert told("select count(email), upper(email) from users", schema) == [None, "users.email"]
+    assert lineage_of("select count(email), upper(email) from users", schema) == [None, "users.email"]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,7 @@ def test_a_function_that_somebody_made_hides_the_servers_own() -> None:
         ("select \"email\", 'x' from users", ["users.email", ""]),
     ],
 )
-def test_a_text_that_is_read_in_two_ways_has_an_answer_of_each(text: str, sources: list[str]) -> None:
+def test_ambiguous_text_has_a_reading_that_contains_the_column(text: str, sources: list[str]) -> None:
     reads = MySqlLineage().read(text, SHOP)
     assert reads is not None
     answers = [[one for out in read.outs or () for one in [out.sources]] for read in reads]
@@ -166,13 +168,13 @@ def test_a_text_that_is_read_in_two_ways_has_an_answer_of_each(text: str, source
     assert any("users.email" in each for each in shown)
 
 
-def test_versioned_comments_are_read_in_both_ways() -> None:
+def test_versioned_comment_is_read_both_as_sql_and_as_a_comment() -> None:
     reads = MySqlLineage().read("select name /*!80000 , email */ from users", SHOP)
     assert reads is not None
     assert sorted(len(read.outs or ()) for read in reads) == [1, 2]
 
 
-def test_attack_a_text_that_is_too_large_or_too_deep() -> None:
+def test_attack_large_or_deep_mysql_statement_is_read_within_ten_seconds() -> None:
     for text in (
         "select '" + "x" * MOST_TEXT + "'",
         "select " + "(" * 5_000 + "email" + ")" * 5_000 + " from users",
@@ -189,13 +191,13 @@ def test_attack_a_text_that_is_too_large_or_too_deep() -> None:
 
 
 @given(st.text(max_size=60))
-def test_nothing_raises(text: str) -> None:
+def test_mysql_lineage_of_arbitrary_text_does_not_raise(text: str) -> None:
     MySqlLineage().read(text, SHOP)
     MySqlLineage().read(f"select {text} from users", SHOP)
 
 
 @given(st.sampled_from(CASES), st.integers(0, 200), st.text(max_size=4))
-def test_nothing_raises_for_what_is_almost_a_statement(case: tuple[str, ...], place: int, put: str) -> None:
+def test_mysql_lineage_of_a_damaged_statement_does_not_raise(case: tuple[str, ...], place: int, put: str) -> None:
     text = case[-1]
     MySqlLineage().read(text[:place] + put + text[place:], SHOP)
 
@@ -218,8 +220,8 @@ def test_nothing_raises_for_what_is_almost_a_statement(case: tuple[str, ...], pl
         "users join (orders join users u on true) on true",
     ],
 )
-def test_columns_of_both_sides_of_a_join_are_known(join: str) -> None:
-    assert told(f"select orders.note, users.email from {join}") == ["orders.note", "users.email"]
+def test_mysql_lineage_knows_the_columns_of_both_sides_of_a_join(join: str) -> None:
+    assert lineage_of(f"select orders.note, users.email from {join}") == ["orders.note", "users.email"]
 
 
 @pytest.mark.parametrize(
@@ -233,5 +235,5 @@ def test_columns_of_both_sides_of_a_join_are_known(join: str) -> None:
         ("select email, id from users union select note from orders", None),
     ],
 )
-def test_set_operation_is_made_of_both_sides(text: str, sources: list[str] | None) -> None:
-    assert told(text) == sources
+def test_lineage_of_a_set_operation_includes_both_sides(text: str, sources: list[str] | None) -> None:
+    assert lineage_of(text) == sources

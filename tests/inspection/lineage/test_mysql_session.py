@@ -21,7 +21,7 @@ def column(name: str = "x", schema: str = "", table: str = "", of: str = "") -> 
     return Column(name, TextKind.TEXT, origin=(schema, table, of))
 
 
-def told(of: MySqlSessionLineage, text: str, *columns: Column) -> list[str | None] | None:
+def lineage_of(of: MySqlSessionLineage, text: str, *columns: Column) -> list[str | None] | None:
     of.record_statement(text)
     found = of.of(text, columns)
     if found is None:
@@ -29,43 +29,45 @@ def told(of: MySqlSessionLineage, text: str, *columns: Column) -> list[str | Non
     return [None if one is None else " ".join(sorted(f"{ref.table}.{ref.column}" for ref in one.refs)) for one in found]
 
 
-def test_both_words_count() -> None:
-    assert told(session(), "select name from users", column("name", "shop", "users", "email")) == [
+def test_lineage_joins_the_sources_of_statement_and_result_metadata() -> None:
+    assert lineage_of(session(), "select name from users", column("name", "shop", "users", "email")) == [
         "users.email users.name"
     ]
-    assert told(session(), "select mail from v", column("mail", "shop", "v", "mail")) == ["users.email v.mail"]
-    assert told(session(), "select name from users", column("name", "", "users", "email")) == ["users.email users.name"]
+    assert lineage_of(session(), "select mail from v", column("mail", "shop", "v", "mail")) == ["users.email v.mail"]
+    assert lineage_of(session(), "select name from users", column("name", "", "users", "email")) == [
+        "users.email users.name"
+    ]
 
 
-def test_attack_the_targets_word_is_an_alias() -> None:
-    """MariaDB says shop.orders.note of this, and so it cannot be believed where the statement is not understood."""
+def test_attack_column_origin_reported_by_the_target_is_not_trusted_alone() -> None:
+    """MariaDB reports the origin shop.orders.note here. It cannot be trusted if the statement cannot be parsed."""
     said = column("note", "shop", "orders", "note")
-    assert told(session(), "select note from (select email as note from users) orders", said) == [
+    assert lineage_of(session(), "select note from (select email as note from users) orders", said) == [
         "orders.note users.email"
     ]
     odd = "select note from (select email as note from users procedure analyse()) orders"
-    assert told(session(), odd, said) == [None]
+    assert lineage_of(session(), odd, said) == [None]
 
 
-def test_another_number_of_columns_is_unknown() -> None:
-    assert told(session(), "select email from users", column(), column()) == [None, None]
+def test_lineage_is_unknown_if_the_column_count_differs_from_the_statement() -> None:
+    assert lineage_of(session(), "select email from users", column(), column()) == [None, None]
 
 
-def test_without_a_snapshot_constants_are_known() -> None:
+def test_constants_have_known_lineage_without_a_schema_snapshot() -> None:
     nothing = MySqlSessionLineage(MySqlLineage(), lambda: None)
-    assert told(nothing, "select 1, email from users", column("1"), column("email")) == ["", None]
+    assert lineage_of(nothing, "select 1, email from users", column("1"), column("email")) == ["", None]
 
 
-def test_variables_are_followed_and_keep_what_they_may_hold() -> None:
+def test_variable_keeps_the_lineage_of_every_value_that_it_can_hold() -> None:
     of = session()
     of.record_statement("set @x = 1, @Y = (select email from users)")
-    assert told(of, "select @x, @y, @`Y`", column(), column(), column()) == ["", "users.email", "users.email"]
+    assert lineage_of(of, "select @x, @y, @`Y`", column(), column(), column()) == ["", "users.email", "users.email"]
     of.record_statement("set @y = 'harmless'")  # it may have failed
-    assert told(of, "select @y", column()) == ["users.email"]
+    assert lineage_of(of, "select @y", column()) == ["users.email"]
     of.record_statement("select name into @x from users")
-    assert told(of, "select @x", column()) == ["users.name"]
+    assert lineage_of(of, "select @x", column()) == ["users.name"]
     of.record_statement("set @z = @x")
-    assert told(of, "select @z, @never", column(), column()) == ["users.name", ""]
+    assert lineage_of(of, "select @z, @never", column(), column()) == ["users.name", ""]
 
 
 @pytest.mark.parametrize(
@@ -86,52 +88,54 @@ def test_variables_are_followed_and_keep_what_they_may_hold() -> None:
         "create temporary table mine as select @x := email from users",
     ],
 )
-def test_attack_a_variable_that_somebody_else_fills(text: str) -> None:
+def test_attack_variable_is_unknown_after_a_statement_that_can_fill_it_indirectly(text: str) -> None:
     of = session()
-    assert told(of, "select @x", column()) == [""]
+    assert lineage_of(of, "select @x", column()) == [""]
     of.record_statement(text)
-    assert told(of, "select @x", column()) == [None]
+    assert lineage_of(of, "select @x", column()) == [None]
 
 
-def test_attack_a_variable_that_a_row_hands_to_the_next() -> None:
-    assert told(session(), "select @a, @a := @b, @b := email from users", *[column("x")] * 3) == ["users.email"] * 3
+def test_attack_variable_that_carries_a_value_to_the_next_row_keeps_its_lineage() -> None:
+    assert (
+        lineage_of(session(), "select @a, @a := @b, @b := email from users", *[column("x")] * 3) == ["users.email"] * 3
+    )
 
 
-def test_prepared_statements_are_known_by_their_names() -> None:
+def test_execute_has_the_lineage_of_the_prepared_statement_of_its_name() -> None:
     of = session()
     of.record_statement("prepare s from 'select email from users'")
-    assert told(of, "execute S", column("email")) == ["users.email"]
+    assert lineage_of(of, "execute S", column("email")) == ["users.email"]
     of.record_statement("prepare s from 'select name from users'")
-    assert told(of, "execute s", column("name")) == ["users.name"]
-    assert told(of, "execute t", column("email")) == [None]
+    assert lineage_of(of, "execute s", column("name")) == ["users.name"]
+    assert lineage_of(of, "execute t", column("email")) == [None]
 
 
-def test_what_a_variable_holds_is_what_is_prepared() -> None:
+def test_prepare_from_a_variable_has_the_lineage_of_the_text_in_the_variable() -> None:
     of = session()
     of.record_statement("set @q = concat('select ', 'email', ' from users')")
     of.record_statement("prepare s from @q")
-    assert told(of, "execute s", column("email")) == ["users.email"]
+    assert lineage_of(of, "execute s", column("email")) == ["users.email"]
     of.record_statement("select note into @q from orders")
     of.record_statement("prepare t from @q")
-    assert told(of, "execute t", column("x")) == [None]
+    assert lineage_of(of, "execute t", column("x")) == [None]
 
 
-def test_what_is_given_to_a_prepared_statement_shows() -> None:
+def test_lineage_of_execute_includes_its_arguments() -> None:
     of = session()
     of.record_statement("set @e = (select email from users)")
     of.record_statement("prepare s from 'select concat(?, name) from users'")
-    assert told(of, "execute s using @e", column("x")) == ["users.email users.name"]
+    assert lineage_of(of, "execute s using @e", column("x")) == ["users.email users.name"]
 
 
-def test_handlers_are_known_by_their_names() -> None:
+def test_handler_read_has_the_lineage_of_the_table_that_was_opened() -> None:
     of = session()
     of.record_statement("handler users open as h")
-    assert told(of, "handler h read first", column("id"), column("email"), column("name")) == [
+    assert lineage_of(of, "handler h read first", column("id"), column("email"), column("name")) == [
         "users.id",
         "users.email",
         "users.name",
     ]
-    assert told(of, "handler g read first", column("id")) == [None]
+    assert lineage_of(of, "handler g read first", column("id")) == [None]
 
 
 @pytest.mark.parametrize(
@@ -153,14 +157,14 @@ def test_handlers_are_known_by_their_names() -> None:
         "no sql at all (",
     ],
 )
-def test_attack_a_temporary_table_shadows_one_that_is_known(text: str) -> None:
+def test_attack_lineage_is_unknown_after_a_statement_that_can_replace_the_table(text: str) -> None:
     of = session()
-    assert told(of, "select upper(note) from orders", column("upper(note)")) == ["orders.note"]
+    assert lineage_of(of, "select upper(note) from orders", column("upper(note)")) == ["orders.note"]
     of.record_statement(text)
-    assert told(of, "select upper(note) from orders", column("upper(note)")) == [None]
+    assert lineage_of(of, "select upper(note) from orders", column("upper(note)")) == [None]
 
 
-def test_what_a_session_changes_elsewhere_leaves_the_rest_known() -> None:
+def test_statements_about_other_tables_leave_lineage_known() -> None:
     of = session()
     for text in (
         "create temporary table mine (x text)",
@@ -175,7 +179,7 @@ def test_what_a_session_changes_elsewhere_leaves_the_rest_known() -> None:
         "commit",
     ):
         of.record_statement(text)
-    assert told(of, "select upper(note) from orders", column("x")) == ["orders.note"]
+    assert lineage_of(of, "select upper(note) from orders", column("x")) == ["orders.note"]
 
 
 @pytest.mark.parametrize(
@@ -201,12 +205,12 @@ def test_what_a_session_changes_elsewhere_leaves_the_rest_known() -> None:
 def test_ordinary_statement_leaves_variables_settings_and_names_known(text: str) -> None:
     of = session()
     of.record_statement(text)
-    assert told(of, "select @x, @@group_concat_max_len", column(), column()) == ["", ""]
-    assert told(of, "select upper(note) from orders", column("x")) == ["orders.note"]
+    assert lineage_of(of, "select @x, @@group_concat_max_len", column(), column()) == ["", ""]
+    assert lineage_of(of, "select upper(note) from orders", column("x")) == ["orders.note"]
 
 
 @pytest.mark.parametrize("name", ["get_lock", "sleep", "benchmark"])
-def test_attack_function_with_the_name_of_one_that_changes_nothing(name: str) -> None:
+def test_attack_variables_are_unknown_after_a_user_function_named_like_a_harmless_builtin(name: str) -> None:
     own = target(USERS, ORDERS, functions=(Function("shop", name, harmless=False),))
     for schema, text in (
         (own, f"select {name}('a', 1)"),
@@ -214,67 +218,67 @@ def test_attack_function_with_the_name_of_one_that_changes_nothing(name: str) ->
         (None, f"select x.{name}(1)"),
     ):
         of = session(schema=schema)
-        assert told(of, "select @x", column()) == [""]
+        assert lineage_of(of, "select @x", column()) == [""]
         of.record_statement(text)
-        assert told(of, "select @x", column()) == [None], text
+        assert lineage_of(of, "select @x", column()) == [None], text
 
 
-def test_missed_statements_make_what_was_just_read_unknown() -> None:
+def test_lineage_is_unknown_after_a_gap_in_the_recorded_statements() -> None:
     of = session()
     text = "select email from users"
-    assert told(of, text, column("email")) == ["users.email"]
+    assert lineage_of(of, text, column("email")) == ["users.email"]
     of.record_gap()
     found = of.of(text, (column("email"),))
     assert found == (None,)
 
 
-def test_a_database_that_is_used_counts_besides_the_first() -> None:
+def test_tables_are_resolved_in_the_default_and_in_the_used_database() -> None:
     of = session()
     of.record_statement("use hr")
-    assert told(of, "select secret from users", column("secret")) == ["users.secret"]
-    assert told(of, "select * from users", column("id"), column("secret")) == ["users.id", "users.secret"]
-    assert told(of, "select email from users", column("email")) == ["users.email"]
+    assert lineage_of(of, "select secret from users", column("secret")) == ["users.secret"]
+    assert lineage_of(of, "select * from users", column("id"), column("secret")) == ["users.id", "users.secret"]
+    assert lineage_of(of, "select email from users", column("email")) == ["users.email"]
 
 
-def test_attack_more_databases_than_are_kept() -> None:
+def test_attack_lineage_is_unknown_after_more_use_statements_than_are_tracked() -> None:
     of = session()
     for n in range(20):
         of.record_statement(f"use d{n}")
-    assert told(of, "select secret from users", column("secret")) == [None]
-    assert told(of, "select note from orders", column("note")) == ["orders.note"]  # there is one only
+    assert lineage_of(of, "select secret from users", column("secret")) == [None]
+    assert lineage_of(of, "select note from orders", column("note")) == ["orders.note"]  # there is one only
 
 
-def test_attack_a_plan_that_quotes_what_it_has_read() -> None:
+def test_attack_explain_formats_that_quote_values_have_unknown_lineage() -> None:
     of = session()
     plan = "explain select * from users where email = 'x'"
-    assert told(of, plan, *[column()] * 10) == [""] * 10
-    assert told(of, plan, column("EXPLAIN")) == [None]
-    assert told(of, "explain format=json select * from users", column("EXPLAIN")) == [None]
-    assert told(of, "explain format=traditional select * from users", *[column()] * 12) == [""] * 12
-    assert told(of, "explain analyze select * from users", column("EXPLAIN")) == [None]
+    assert lineage_of(of, plan, *[column()] * 10) == [""] * 10
+    assert lineage_of(of, plan, column("EXPLAIN")) == [None]
+    assert lineage_of(of, "explain format=json select * from users", column("EXPLAIN")) == [None]
+    assert lineage_of(of, "explain format=traditional select * from users", *[column()] * 12) == [""] * 12
+    assert lineage_of(of, "explain analyze select * from users", column("EXPLAIN")) == [None]
 
 
-def test_attack_messages_quote_values() -> None:
+def test_attack_show_statements_that_quote_values_have_unknown_lineage() -> None:
     said = ("show warnings", "show errors limit 1", "show count(*) warnings", "show count(*) errors")
     for text in (*said, "show engine innodb status", "show full processlist"):
-        assert told(session(), text, column("Message")) == [None], text
+        assert lineage_of(session(), text, column("Message")) == [None], text
     for text in ("show tables", "show full columns from users", "show create table users", "describe users"):
-        assert told(session(), text, column("Field"), column("b")) == ["", ""], text
+        assert lineage_of(session(), text, column("Field"), column("b")) == ["", ""], text
 
 
-def test_attack_a_setting_that_carries_a_value() -> None:
+def test_attack_setting_has_unknown_lineage_after_a_query_assigned_it() -> None:
     of = session()
-    assert told(of, "select @@group_concat_max_len", column()) == [""]
+    assert lineage_of(of, "select @@group_concat_max_len", column()) == [""]
     of.record_statement("set group_concat_max_len = (select id from users)")
-    assert told(of, "select @@group_concat_max_len", column()) == [None]
-    assert told(of, "show variables", column(), column()) == [None, None]
+    assert lineage_of(of, "select @@group_concat_max_len", column()) == [None]
+    assert lineage_of(of, "show variables", column(), column()) == [None, None]
 
 
-def test_attack_counts_of_warnings_tell_what_went_wrong_with_values() -> None:
+def test_attack_warning_and_error_counts_have_unknown_lineage() -> None:
     of = session()
-    assert told(of, "select @@warning_count, @@session.error_count, 1", *[column()] * 3) == [None, None, ""]
+    assert lineage_of(of, "select @@warning_count, @@session.error_count, 1", *[column()] * 3) == [None, None, ""]
     of.record_statement("set @k = @@warning_count")
-    assert told(of, "select @k", column()) == [None]
+    assert lineage_of(of, "select @k", column()) == [None]
 
 
 @pytest.mark.parametrize(
@@ -291,48 +295,48 @@ def test_attack_counts_of_warnings_tell_what_went_wrong_with_values() -> None:
         ("show global status", True),
     ],
 )
-def test_attack_counters_of_the_session_tell_lengths_of_values(text: str, is_calm: bool) -> None:
-    assert told(session(), text, column("Variable_name"), column("Value")) == ["", "" if is_calm else None]
+def test_attack_session_byte_counters_have_unknown_lineage(text: str, is_calm: bool) -> None:
+    assert lineage_of(session(), text, column("Variable_name"), column("Value")) == ["", "" if is_calm else None]
 
 
-def test_attack_tables_of_counters_tell_lengths_of_values() -> None:
+def test_attack_session_status_tables_have_unknown_lineage() -> None:
     for table in ("information_schema.session_status", "performance_schema.session_status"):
-        assert told(session(), f"select variable_value from {table}", column()) == [None], table
+        assert lineage_of(session(), f"select variable_value from {table}", column()) == [None], table
 
 
-def test_attack_an_id_that_is_kept() -> None:
+def test_attack_last_insert_id_has_the_lineage_of_the_column_that_set_it() -> None:
     of = session()
     of.record_statement("update orders set user_id = last_insert_id(user_id)")
-    assert told(of, "select last_insert_id(), @@identity", column(), column()) == ["orders.user_id"] * 2
+    assert lineage_of(of, "select last_insert_id(), @@identity", column(), column()) == ["orders.user_id"] * 2
 
 
-def test_what_was_missed_may_have_done_anything() -> None:
+def test_variables_and_tables_have_unknown_lineage_after_a_gap() -> None:
     of = session()
     of.record_gap()
-    assert told(of, "select @x, 1", column(), column("1")) == [None, ""]
-    assert told(of, "select email from users", column("email")) == [None]
+    assert lineage_of(of, "select @x, 1", column(), column("1")) == [None, ""]
+    assert lineage_of(of, "select email from users", column("email")) == [None]
 
 
-def test_attack_a_backslash_that_ends_a_text_in_one_way_and_not_in_the_other() -> None:
+def test_attack_mysql_text_with_a_backslash_has_the_lineage_of_both_readings() -> None:
     text = "select 'a\\', upper(email), 'b' from users -- '"
-    assert told(session(), text, column("a\\"), column("x"), column("b")) == ["", "users.email", ""]
+    assert lineage_of(session(), text, column("a\\"), column("x"), column("b")) == ["", "users.email", ""]
 
 
-def test_attack_a_quote_that_is_a_name_in_one_mode() -> None:
-    assert told(session(), 'select "email" as x from users', column("x")) == ["users.email"]
+def test_attack_double_quoted_text_has_the_lineage_of_a_column_name() -> None:
+    assert lineage_of(session(), 'select "email" as x from users', column("x")) == ["users.email"]
 
 
-def test_a_view_that_calls_code_may_fill_variables() -> None:
+def test_variables_are_unknown_after_a_view_that_calls_a_user_function() -> None:
     calling = relation("w", "id", definition="select `shop`.`leak`() AS `id`")
     schema = target(USERS, ORDERS, calling, functions=(Function("shop", "leak", harmless=False),))
     of = session(schema=schema)
     of.record_statement("select note from orders")
-    assert told(of, "select @x", column()) == [""]
+    assert lineage_of(of, "select @x", column()) == [""]
     of.record_statement("select 1 from w")
-    assert told(of, "select @x", column()) == [None]
+    assert lineage_of(of, "select @x", column()) == [None]
 
 
-def test_tags_of_a_column_are_its_own_and_those_of_its_table() -> None:
+def test_column_has_its_own_tags_and_those_of_its_table() -> None:
     tagged = relation("t", "a b", tags=frozenset({"pii"}), column_tags={"a": frozenset({"secret"})})
     of = session(tagged)
     found = of.of("select a, b from t", (column("a"), column("b")))
@@ -341,26 +345,26 @@ def test_tags_of_a_column_are_its_own_and_those_of_its_table() -> None:
     assert tags == [{"pii", "secret"}, {"pii"}]
 
 
-def test_a_text_of_several_statements_is_known_by_the_columns_of_each() -> None:
+def test_statement_in_a_batch_is_identified_by_the_columns_of_its_answer() -> None:
     text = "select 1 as a, 2 as b; select email as x from users; select name as y from users"
-    assert told(session(), text, column("x")) == ["users.email"]
-    assert told(session(), text, column("Y")) == ["users.name"]
+    assert lineage_of(session(), text, column("x")) == ["users.email"]
+    assert lineage_of(session(), text, column("Y")) == ["users.name"]
     both = "select email as x from users; select name as x from users"
-    assert told(session(), both, column("x")) == ["users.email users.name"]
+    assert lineage_of(session(), both, column("x")) == ["users.email users.name"]
 
 
 @pytest.mark.parametrize(
     "setting", ["set collation_connection = swe7_swedish_ci", "set collation_connection = @x", "set character set utf8"]
 )
-def test_attack_a_name_that_is_code_in_another_character_set(setting: str) -> None:
-    """MariaDB 10.11 shows the e-mail address here: SWE7 has no backtick, and prepares a question mark for each."""
+def test_attack_prepared_text_has_unknown_lineage_after_a_character_set_change(setting: str) -> None:
+    """MariaDB 10.11 shows the e-mail address here: SWE7 has no backtick, so each becomes a question mark."""
     of = session()
     of.record_statement(setting)
     of.record_statement("prepare p from 'select `, (select email from users limit 1), `'")
-    assert told(of, "execute p using @x, @x", column(), column(), column()) == [None] * 3
+    assert lineage_of(of, "execute p using @x, @x", column(), column(), column()) == [None] * 3
 
 
-def test_attack_a_name_that_ends_elsewhere_in_another_character_set() -> None:
+def test_attack_prepared_text_with_a_gbk_introducer_has_unknown_lineage() -> None:
     of = session()
     of.record_statement("prepare p from _gbk'select 1 `\u4f60`, `, (select email from users limit 1) `\u4f60`'")
-    assert told(of, "execute p", column(), column()) == [None, None]
+    assert lineage_of(of, "execute p", column(), column()) == [None, None]

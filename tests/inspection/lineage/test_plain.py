@@ -1,4 +1,4 @@
-"""Columns that a statement passes through unchanged, and values that it computes."""
+"""Plain columns, which a statement passes through unchanged, and values that it computes."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_value_that_a_postgres_statement_computes_is_not_plain(text: str) -> Non
     assert plain(sessions(schema())[0], text) == ""
 
 
-def test_description_of_the_answer_alone_tells_a_plain_column() -> None:
+def test_row_description_alone_identifies_a_plain_column() -> None:
     found = sessions(schema())[0].of(
         "no sql at all (", (Column("x", TextKind.TEXT, 100, 2), Column("x", TextKind.TEXT, 100, 0))
     )
@@ -129,7 +129,7 @@ def test_description_of_the_answer_alone_tells_a_plain_column() -> None:
         ("select sum(salary) from users", "salary"),
     ],
 )
-def test_only_counting_plain_columns_shows_nothing_of_them(engine: int, text: str, refs: str) -> None:
+def test_count_of_a_plain_column_has_no_sources(engine: int, text: str, refs: str) -> None:
     of = sessions(schema())[engine]
     of.record_statement(text)
     found = of.of(text, (Column("x", TextKind.TEXT),))
@@ -179,18 +179,18 @@ def _refs(of: SessionLineage | MySqlSessionLineage, text: str) -> str:
 
 @pytest.mark.parametrize("engine", [0, 1], ids=["postgres", "mysql"])
 @pytest.mark.parametrize(("value", "refs"), CORRELATED.items())
-def test_what_filters_in_a_query_about_the_row_around_it_counts(engine: int, value: str, refs: str) -> None:
-    """Attack: 240 of `exists (select 1 where get_bit(u.email, …) = 1)` spell every e-mail out in one statement."""
+def test_filter_in_a_correlated_subquery_is_a_source(engine: int, value: str, refs: str) -> None:
+    """Attack: 240 of `exists (select 1 where get_bit(u.email, …) = 1)` reveal every e-mail address in one statement."""
     assert _refs(sessions(schema())[engine], f"select {value} as x from users u") == refs
 
 
 @pytest.mark.parametrize(("value", "refs"), POSTGRES_CORRELATED.items())
-def test_what_filters_in_a_postgres_query_about_the_row_around_it_counts(value: str, refs: str) -> None:
+def test_filter_in_a_correlated_postgres_subquery_is_a_source(value: str, refs: str) -> None:
     assert _refs(sessions(schema())[0], f"select {value} as x from users u") == refs
 
 
-def test_names_after_a_function_with_unknown_columns_may_be_of_any_that_follows() -> None:
-    """Attack: `rows from` two functions of which nobody knows how many columns they have."""
+def test_columns_after_a_function_of_unknown_width_have_the_sources_of_all_functions() -> None:
+    """Attack: `rows from` two functions with an unknown number of columns."""
     text = "select * from rows from (unnest(array['a']), unnest(array[(select email from users)])) as r (a, b)"
     found = sessions(schema())[0].of(text, (Column("a", TextKind.TEXT), Column("b", TextKind.TEXT)))
     assert found is not None

@@ -21,104 +21,104 @@ def column(name: str = "x", table: int = 0, place: int = 0) -> Column:
     return Column(name, TextKind.TEXT, table, place)
 
 
-def told(of: SessionLineage, text: str, *columns: Column) -> list[str | None] | None:
+def lineage_of(of: SessionLineage, text: str, *columns: Column) -> list[str | None] | None:
     found = of.of(text, columns)
     if found is None:
         return None
     return [None if one is None else " ".join(sorted(f"{ref.table}.{ref.column}" for ref in one.refs)) for one in found]
 
 
-def test_the_description_of_an_answer_tells_where_a_plain_column_is_from() -> None:
-    assert told(session(), "no sql at all (", column("email", 100, 2)) == ["users.email"]
-    assert told(session(), "no sql at all (", column("mail", 101, 1)) == ["users.email v.mail"]
-    assert told(session(), "no sql at all (", column("u", 100, 0)) == ["users.email users.id users.name"]
-    assert told(session(), "no sql at all (", column("ctid", 100, -1)) == [""]
+def test_row_description_gives_the_origin_of_a_plain_column() -> None:
+    assert lineage_of(session(), "no sql at all (", column("email", 100, 2)) == ["users.email"]
+    assert lineage_of(session(), "no sql at all (", column("mail", 101, 1)) == ["users.email v.mail"]
+    assert lineage_of(session(), "no sql at all (", column("u", 100, 0)) == ["users.email users.id users.name"]
+    assert lineage_of(session(), "no sql at all (", column("ctid", 100, -1)) == [""]
 
 
-def test_a_table_that_is_not_known_is_unknown_whatever_the_statement_says() -> None:
-    assert told(session(), "select email from users", column("email", 999, 2)) == [None]
-    assert told(session(), "select email from users", column("email", 100, 99)) == [None]
+def test_column_of_a_table_outside_the_schema_snapshot_has_unknown_lineage() -> None:
+    assert lineage_of(session(), "select email from users", column("email", 999, 2)) == [None]
+    assert lineage_of(session(), "select email from users", column("email", 100, 99)) == [None]
 
 
-def test_both_words_count() -> None:
-    assert told(session(), "select name from users", column("name", 100, 2)) == ["users.email users.name"]
+def test_lineage_joins_the_sources_of_statement_and_row_description() -> None:
+    assert lineage_of(session(), "select name from users", column("name", 100, 2)) == ["users.email users.name"]
 
 
-def test_without_a_description_there_are_as_many_as_the_statement_has() -> None:
-    assert told(session(), "copy (select email, 1 from users) to stdout") == ["users.email", ""]
-    assert told(session(), "copy (select * from nowhere) to stdout") is None
+def test_copy_without_a_row_description_has_the_columns_of_its_statement() -> None:
+    assert lineage_of(session(), "copy (select email, 1 from users) to stdout") == ["users.email", ""]
+    assert lineage_of(session(), "copy (select * from nowhere) to stdout") is None
 
 
-def test_columns_that_cannot_be_counted_take_what_is_left() -> None:
+def test_expanded_record_takes_the_columns_that_the_others_leave() -> None:
     text = "select id, (row(name, email)).*, 1 from users"
     some = "users.email users.name"
-    assert told(session(), text, *[column()] * 5) == ["users.id", some, some, some, ""]
-    assert told(session(), text, column()) == [None]
+    assert lineage_of(session(), text, *[column()] * 5) == ["users.id", some, some, some, ""]
+    assert lineage_of(session(), text, column()) == [None]
 
 
-def test_another_number_of_columns_is_unknown() -> None:
-    assert told(session(), "select email from users", column(), column()) == [None, None]
+def test_lineage_is_unknown_if_the_column_count_differs_from_the_statement() -> None:
+    assert lineage_of(session(), "select email from users", column(), column()) == [None, None]
 
 
-def test_without_a_snapshot_constants_are_known() -> None:
+def test_constants_have_known_lineage_without_a_schema_snapshot() -> None:
     nothing = SessionLineage(Lineage(), lambda: None)
-    assert told(nothing, "select 1, email from users", column(), column()) == ["", None]
+    assert lineage_of(nothing, "select 1, email from users", column(), column()) == ["", None]
 
 
-def test_another_snapshot_takes_the_place_of_an_old_one() -> None:
+def test_lineage_follows_the_newest_schema_snapshot() -> None:
     known = [target(), target(USERS)]
     lineage = SessionLineage(Lineage(), lambda: known[0])
-    assert told(lineage, "select email from users", column()) == [None]
+    assert lineage_of(lineage, "select email from users", column()) == [None]
     known.pop(0)
-    assert told(lineage, "select email from users", column()) == ["users.email"]
+    assert lineage_of(lineage, "select email from users", column()) == ["users.email"]
 
 
-def test_a_text_of_several_statements_is_known_by_the_columns_of_each() -> None:
+def test_statement_in_a_batch_is_identified_by_the_columns_of_its_answer() -> None:
     text = "select 1 as a, 2 as b; select email as x from users; select name as y from users"
-    assert told(session(), text, column("x")) == ["users.email"]
-    assert told(session(), text, column("y")) == ["users.name"]
-    assert told(session(), text, column("a"), column("b")) == ["", ""]
+    assert lineage_of(session(), text, column("x")) == ["users.email"]
+    assert lineage_of(session(), text, column("y")) == ["users.name"]
+    assert lineage_of(session(), text, column("a"), column("b")) == ["", ""]
     both = "select email as x from users; select name as x from users"
-    assert told(session(), both, column("x")) == ["users.email users.name"]
+    assert lineage_of(session(), both, column("x")) == ["users.email users.name"]
 
 
-def test_cursors_and_prepared_statements_are_known_by_their_names() -> None:
+def test_fetch_and_execute_have_the_lineage_of_the_named_statement() -> None:
     of = session()
     of.record_statement("declare c cursor for select email from users")
     of.record_statement("prepare c as select name from users")
-    assert told(of, "fetch 1 from c", column("email")) == ["users.email"]
-    assert told(of, "execute c", column("name")) == ["users.name"]
-    assert told(of, "fetch 1 from d", column("email")) == [None]
+    assert lineage_of(of, "fetch 1 from c", column("email")) == ["users.email"]
+    assert lineage_of(of, "execute c", column("name")) == ["users.name"]
+    assert lineage_of(of, "fetch 1 from d", column("email")) == [None]
 
 
-def test_attack_a_cursor_that_is_declared_again_in_vain() -> None:
+def test_attack_cursor_keeps_its_lineage_after_a_second_declaration_that_fails() -> None:
     of = session()
     of.record_statement("declare c cursor with hold for select email as x from users")
     of.record_statement("declare c cursor for select 'harmless' as x")  # fails: there is one of that name
-    assert told(of, "fetch c", column("x")) == ["users.email"]
+    assert lineage_of(of, "fetch c", column("x")) == ["users.email"]
 
 
-def test_a_cursor_of_that_name_with_other_columns_is_another() -> None:
+def test_cursor_redeclared_with_other_columns_has_the_new_lineage() -> None:
     of = session()
     of.record_statement("declare c cursor for select id, email from users")
     of.record_statement("close c")
     of.record_statement("declare c cursor for select id, note from orders")
-    assert told(of, "fetch c", column("id"), column("note")) == ["orders.id", "orders.note"]
+    assert lineage_of(of, "fetch c", column("id"), column("note")) == ["orders.id", "orders.note"]
 
 
-def test_attack_more_cursors_than_are_kept() -> None:
+def test_attack_cursors_beyond_the_tracked_number_have_unknown_lineage() -> None:
     of = session()
     for n in range(1_000):
         of.record_statement(f"declare c{n} cursor for select name as x from users")
-    assert told(of, "fetch c0", column("x")) == ["users.name"]
-    assert told(of, "fetch c999", column("x")) == [None]
+    assert lineage_of(of, "fetch c0", column("x")) == ["users.name"]
+    assert lineage_of(of, "fetch c999", column("x")) == [None]
     for n in range(100):
         of.record_statement(f"declare c0 cursor for select {n} || name as x from users")
         of.record_statement(f"declare c0 cursor for select email || {n}, id as x from users where id = {n}")
-    assert told(of, "fetch c0", column("x")) in ([None], ["users.name"])
+    assert lineage_of(of, "fetch c0", column("x")) in ([None], ["users.name"])
 
 
-def test_attack_a_temporary_table_shadows_one_that_is_known() -> None:
+def test_attack_lineage_is_unknown_after_a_statement_that_can_replace_the_table() -> None:
     for text in (
         "create temp table orders as select email as note from users",
         "create temp view orders as select email as note from users",
@@ -130,52 +130,52 @@ def test_attack_a_temporary_table_shadows_one_that_is_known() -> None:
         "import foreign schema s from server x into public",
     ):
         of = session()
-        assert told(of, "select upper(note) from orders", column()) == ["orders.note"]
+        assert lineage_of(of, "select upper(note) from orders", column()) == ["orders.note"]
         of.record_statement(text)
-        assert told(of, "select upper(note) from orders", column()) == [None], text
+        assert lineage_of(of, "select upper(note) from orders", column()) == [None], text
 
 
-def test_what_a_session_changes_elsewhere_leaves_the_rest_known() -> None:
+def test_statements_about_other_tables_leave_lineage_known() -> None:
     of = session()
     of.record_statement("create temp table mine (x text)")
     of.record_statement("begin; set work_mem = '1MB'; insert into orders (note) values ('x'); commit")
-    assert told(of, "select upper(note) from orders", column()) == ["orders.note"]
+    assert lineage_of(of, "select upper(note) from orders", column()) == ["orders.note"]
 
 
-def test_attack_a_view_that_was_replaced() -> None:
+def test_attack_replaced_view_has_unknown_lineage() -> None:
     of = session()
     of.record_statement("create or replace view v as select name from users")
-    assert told(of, "select mail from v", column("mail", 101, 1)) == [None]
+    assert lineage_of(of, "select mail from v", column("mail", 101, 1)) == [None]
 
 
-def test_attack_more_names_than_are_kept() -> None:
+def test_attack_lineage_is_unknown_after_more_temporary_tables_than_are_tracked() -> None:
     of = session()
     for n in range(300):
         of.record_statement(f"create temp table t{n} (x text)")
-    assert told(of, "select upper(note) from orders", column()) == [None]
+    assert lineage_of(of, "select upper(note) from orders", column()) == [None]
 
 
-def test_attack_a_setting_that_carries_a_value() -> None:
+def test_attack_setting_has_unknown_lineage_after_set_config_assigned_it() -> None:
     of = session()
-    assert told(of, "show application_name", column()) == [""]
+    assert lineage_of(of, "show application_name", column()) == [""]
     of.record_statement("select set_config('application_name', email, false) from users")
-    assert told(of, "show application_name", column()) == [None]
-    assert told(of, "show my.own", column()) == [None]
+    assert lineage_of(of, "show application_name", column()) == [None]
+    assert lineage_of(of, "show my.own", column()) == [None]
     spelled = session()
     spelled.record_statement(r"""select U&"set\005fconfig"('application_name', email, false) from users""")
-    assert told(spelled, "show application_name", column()) == [None]
+    assert lineage_of(spelled, "show application_name", column()) == [None]
 
 
-def test_attack_a_path_that_was_changed() -> None:
+def test_attack_shadowed_table_has_unknown_lineage_after_a_search_path_change() -> None:
     mine = relation("orders", "id user_id note", schema="mine")
     for text in ("set search_path = mine", "set schema 'mine'", "set local role x", "discard all", "reset all"):
         of = session(mine)
-        assert told(of, "select upper(note) from orders", column()) == ["orders.note"]
+        assert lineage_of(of, "select upper(note) from orders", column()) == ["orders.note"]
         of.record_statement(text)
-        assert told(of, "select upper(note) from orders", column()) == [None], text
+        assert lineage_of(of, "select upper(note) from orders", column()) == [None], text
 
 
-def test_tags_of_a_column_are_its_own_and_those_of_its_table() -> None:
+def test_column_has_its_own_tags_and_those_of_its_table() -> None:
     tagged = relation("t", "a b", tags=frozenset({"pii"}), column_tags={"a": frozenset({"secret"})})
     of = session(tagged)
     found = of.of("select a, b from t", (column(), column()))
@@ -184,40 +184,40 @@ def test_tags_of_a_column_are_its_own_and_those_of_its_table() -> None:
     assert tags == [{"pii", "secret"}, {"pii"}]
 
 
-def test_attack_a_backslash_that_ends_a_text_in_one_way_and_not_in_the_other() -> None:
-    """Where standard_conforming_strings is off, the first text is a quote, and what follows shows the e-mail."""
+def test_attack_postgres_text_with_a_backslash_has_the_lineage_of_both_readings() -> None:
+    """If standard_conforming_strings is off, the first literal is a quote and the next column shows the e-mail."""
     text = "select '\\'', upper(email) from users --', 1"
-    assert told(session(), text, column("?column?"), column("upper")) == ["", "users.email"]
+    assert lineage_of(session(), text, column("?column?"), column("upper")) == ["", "users.email"]
     aliased = "select '\\'', upper(email) as \"?column?\" from users --', 1"
-    assert told(session(), aliased, column("?column?"), column("?column?")) == ["", "users.email"]
+    assert lineage_of(session(), aliased, column("?column?"), column("?column?")) == ["", "users.email"]
     copied = f"copy ({text}\n) to stdout"
-    assert told(session(), copied) in (None, ["", "users.email"])
+    assert lineage_of(session(), copied) in (None, ["", "users.email"])
 
 
-def test_a_backslash_that_means_the_same_in_both_ways_costs_nothing() -> None:
+def test_backslash_without_ambiguity_leaves_lineage_known() -> None:
     text = "select email from users where name like '50\\%'"
-    assert told(session(), text, column("email")) == ["users.email"]
+    assert lineage_of(session(), text, column("email")) == ["users.email"]
 
 
-def test_attack_a_cursor_over_a_text_that_is_read_in_two_ways() -> None:
+def test_attack_cursor_over_an_ambiguous_text_has_the_lineage_of_both_readings() -> None:
     of = session()
     of.record_statement("declare c cursor for select '\\'', upper(email) from users --', 1")
-    assert told(of, "fetch c", column("?column?"), column("upper")) == ["", "users.email"]
+    assert lineage_of(of, "fetch c", column("?column?"), column("upper")) == ["", "users.email"]
 
 
-def test_long_chains_of_operators_are_followed() -> None:
+def test_lineage_follows_a_chain_of_150_operators() -> None:
     text = "select email || " + " || ".join(["name"] * 150) + " from users"
-    assert told(session(), text, column()) == ["users.email users.name"]
+    assert lineage_of(session(), text, column()) == ["users.email users.name"]
 
 
-def test_a_statement_that_comes_again_is_read_by_what_has_happened_since() -> None:
+def test_repeated_statement_is_read_with_the_current_session_state() -> None:
     of = session()
     for _ in range(2):
         of.record_statement("select email from users")
-        assert told(of, "select email from users", column("email")) == ["users.email"]
+        assert lineage_of(of, "select email from users", column("email")) == ["users.email"]
     of.record_statement("create temp table users (email text)")
     of.record_statement("select email from users")
-    assert told(of, "select email from users", column("email")) == [None]
+    assert lineage_of(of, "select email from users", column("email")) == [None]
 
 
 @pytest.mark.parametrize(
@@ -241,9 +241,9 @@ def test_ordinary_statement_leaves_settings_names_and_cursors_known(text: str) -
     of = session()
     of.record_statement("declare c cursor for select email from users")
     of.record_statement(text)
-    assert told(of, "show application_name", column()) == [""]
-    assert told(of, "select upper(note) from orders", column()) == ["orders.note"]
-    assert told(of, "fetch c", column("email")) == ["users.email"]
+    assert lineage_of(of, "show application_name", column()) == [""]
+    assert lineage_of(of, "select upper(note) from orders", column()) == ["orders.note"]
+    assert lineage_of(of, "fetch c", column("email")) == ["users.email"]
 
 
 @pytest.mark.parametrize(
@@ -260,35 +260,35 @@ def test_ordinary_statement_leaves_settings_names_and_cursors_known(text: str) -
         "select leak()",
     ],
 )
-def test_attack_statement_that_may_copy_a_value_into_a_setting(text: str) -> None:
+def test_attack_setting_is_unknown_after_a_statement_that_can_copy_a_value_into_it(text: str) -> None:
     of = session()
-    assert told(of, "show application_name", column()) == [""]
+    assert lineage_of(of, "show application_name", column()) == [""]
     of.record_statement(text)
-    assert told(of, "show application_name", column()) == [None]
+    assert lineage_of(of, "show application_name", column()) == [None]
 
 
-def test_attack_statement_that_changes_what_its_own_names_mean() -> None:
-    """The answer is read by what the session knows after the text, not by what it knew when the text was sent."""
+def test_attack_batch_that_replaces_its_own_table_has_unknown_lineage() -> None:
+    """Lineage uses the session state after the batch, not the state when it was sent."""
     of = session()
     text = "create temp table users as select note as email from orders; select email from users"
     of.record_statement(text)
-    assert told(of, text, column("email")) == [None]
+    assert lineage_of(of, text, column("email")) == [None]
 
 
-def test_missed_statements_make_what_was_just_read_unknown() -> None:
+def test_lineage_cursors_and_settings_are_unknown_after_a_gap() -> None:
     of = session()
     text = "select email from users"
     of.record_statement("declare c cursor for select email from users")
     of.record_statement(text)
-    assert told(of, text, column("email")) == ["users.email"]
+    assert lineage_of(of, text, column("email")) == ["users.email"]
     of.record_gap()
-    assert told(of, text, column("email")) == [None]
-    assert told(of, "fetch c", column("email")) == [None]
-    assert told(of, "show application_name", column()) == [None]
+    assert lineage_of(of, text, column("email")) == [None]
+    assert lineage_of(of, "fetch c", column("email")) == [None]
+    assert lineage_of(of, "show application_name", column()) == [None]
 
 
 @pytest.mark.parametrize("follows", ["the same", "another snapshot", "doubts"])
-def test_only_an_unchanged_session_answers_without_reading_again(follows: str) -> None:
+def test_statement_is_read_again_only_after_a_new_snapshot_or_doubts(follows: str) -> None:
     known = [target(USERS), target(USERS, ORDERS)]
     of = SessionLineage(Lineage(), lambda: known[0])
     text = "select email from users"

@@ -1,4 +1,4 @@
-"""Long texts are read in another process: it finds what this one would, and this one keeps it."""
+"""Long texts are read in another process, with the same result, which this process then caches."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ SESSIONS: dict[str, Callable[[], Session]] = {
 }
 
 
-def elsewhere(unread: UnreadText) -> object:
-    """As another process does it: with nothing but what can be pickled."""
+def run_pickled(unread: UnreadText) -> object:
+    """Run the task on pickled input and return its pickled result, as another process does."""
     return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(unread.task))()))
 
 
 @pytest.mark.parametrize("dialect", SESSIONS)
-def test_another_process_reads_what_this_one_does(dialect: str) -> None:
-    """Statement by statement, since each may change what the next one means."""
+def test_lineage_read_in_another_process_equals_local_lineage(dialect: str) -> None:
+    """Compares after each statement, because a statement can change the meaning of the next."""
     cases, known = (CASES, cases_postgres) if dialect == "postgres" else (MYSQL_CASES, cases_mysql)
     here, there = SESSIONS[dialect](), SESSIONS[dialect]()
     read = 0
     for texts in (*cases[::5], *((case.text,) for case in known.CASES[::9])):
         for text in texts:
             while (unread := there.unread(text)) is not None:
-                unread.keep(elsewhere(unread))
+                unread.keep(run_pickled(unread))
                 read += 1
             here.record_statement(text)
             there.record_statement(text)
@@ -57,12 +57,12 @@ def test_another_process_reads_what_this_one_does(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", SESSIONS)
-def test_what_was_kept_is_not_read_again(dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_lineage_is_not_read_again(dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
     session = SESSIONS[dialect]()
     unread = session.unread(LONG)
     assert unread is not None
     assert unread.size == len(LONG)
-    unread.keep(elsewhere(unread))
+    unread.keep(run_pickled(unread))
     modules = {
         "postgres": "postern.protocols.postgres.lineage.postgres_lineage",
         "mysql": "postern.protocols.mysql.lineage.mysql_lineage",
@@ -86,7 +86,7 @@ def view() -> SessionView:
 
 
 def concluded(verdict: Verdict) -> Iterator[Verdict]:
-    """What becomes of a judgement, step by step."""
+    """Yield each verdict until the hold is resolved."""
     while isinstance(verdict, Hold):
         assert verdict.work is not None
         yield verdict
@@ -96,7 +96,9 @@ def concluded(verdict: Verdict) -> Iterator[Verdict]:
 
 
 @pytest.mark.parametrize("dialect", SESSIONS)
-def test_masking_holds_a_long_statement_until_it_is_read_and_a_short_one_never(dialect: str, view: SessionView) -> None:
+def test_masking_holds_a_long_statement_until_it_is_read_and_forwards_a_short_one(
+    dialect: str, view: SessionView
+) -> None:
     mask = masking(dialect)
     assert mask.see(Operation(1, "select name from people"), view) is FORWARD
     assert [type(step) for step in concluded(mask.see(Operation(2, LONG), view))] == [Hold, type(FORWARD)]
@@ -104,7 +106,7 @@ def test_masking_holds_a_long_statement_until_it_is_read_and_a_short_one_never(d
 
 
 @pytest.mark.parametrize("dialect", SESSIONS)
-def test_attack_many_short_statements_of_one_read_wait_for_their_turn(dialect: str, view: SessionView) -> None:
+def test_attack_many_short_statements_in_one_read_are_held_by_masking(dialect: str, view: SessionView) -> None:
     mask = masking(dialect)
     verdicts = [mask.see(Operation(n, f"select name as n{n} from people"), view) for n in range(1, 200)]
     waiting = [verdict for verdict in verdicts if isinstance(verdict, Hold)]
@@ -112,7 +114,7 @@ def test_attack_many_short_statements_of_one_read_wait_for_their_turn(dialect: s
     assert all([type(step) for step in concluded(verdict)] == [Hold, type(FORWARD)] for verdict in waiting)
 
 
-def test_attack_long_text_that_a_short_statement_executes_is_read_elsewhere(view: SessionView) -> None:
+def test_attack_execute_of_a_long_text_is_held_and_read_in_another_process(view: SessionView) -> None:
     mask = masking("mysql")
     inner = "select name from people where id in (" + ", ".join(map(str, range(AT_ONCE))) + ")"
     steps = list(concluded(mask.see(Operation(1, f"prepare p from '{inner}'"), view)))

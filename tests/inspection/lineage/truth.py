@@ -1,4 +1,4 @@
-"""What lineage is compared with: which columns change an answer when they change, found by changing each of them."""
+"""The reference for lineage: change each table column and see which columns of the answer change."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class Answer:
 
 @dataclass(frozen=True)
 class Truth:
-    """`influences` are, for each column of the answer, the groups of columns of which one at least shows in it."""
+    """`influences` has, for each column of the answer, the groups of columns that it depends on."""
 
     answer: Answer
     influences: tuple[frozenset[Group], ...]
 
 
 class World:
-    """A database whose every column holds one value of its own."""
+    """A database in which every column holds a unique value."""
 
     schema: TargetSchema
 
     def changes(self) -> Iterable[tuple[Group, AbstractContextManager[None]]]:
-        """Each group of columns, and what changes it for as long as it is entered."""
+        """Yield each group of columns with a context manager that changes its values."""
         raise NotImplementedError
 
     def run(self, case: Case) -> Answer | str:
@@ -65,7 +65,7 @@ def _truth(answer: Answer, found: set[tuple[int, Group]]) -> Truth:
 
 
 def _different(before: Answer, after: Answer) -> list[int]:
-    """The columns that another number of rows, or another order of them, does not make different."""
+    """Return the columns whose values differ, ignoring the number and order of rows."""
     return [
         place
         for place, (old, new) in enumerate(zip(before.values, after.values, strict=True))
@@ -73,13 +73,13 @@ def _different(before: Answer, after: Answer) -> list[int]:
     ]
 
 
-class Told:
-    """How precise what is told is. `beyond` counts the sources that do not show, of `named` in all."""
+class Precision:
+    """The precision of lineage. `beyond` counts the reported sources without effect, of `named` in all."""
 
     def __init__(self) -> None:
         self.statements = self.columns = self.unknown = self.named = self.beyond = 0
 
-    def add(self, other: Told) -> None:
+    def add(self, other: Precision) -> None:
         for name, count in vars(other).items():
             setattr(self, name, getattr(self, name) + count)
 
@@ -100,14 +100,14 @@ class Lineage(Protocol):
     def sources(self, text: str, schema: TargetSchema) -> Sources | None: ...
 
 
-def judged(
+def compare_cases(
     there: World,
     cases: Sequence[Case],
     lineage: Lineage,
     begin: Callable[[], Session],
-) -> tuple[list[str], Told]:
-    """What leaks, and how precise the rest is. A case that the server refuses is a mistake of the test."""
-    told, leaks = Told(), []
+) -> tuple[list[str], Precision]:
+    """Return the leaks and the precision. A case that the server rejects is an error in the test."""
+    precision, leaks = Precision(), []
     tables = {key for key, relation in there.schema.relations.items() if not relation.definition}
     truths = there.truths(cases)
     refused = [truth for truth in truths if isinstance(truth, str)]
@@ -118,23 +118,23 @@ def judged(
         for statement in case:
             session.record_statement(statement)
         columns = truth.answer.columns
-        is_copy = case[-1].startswith("copy")  # whose columns nobody tells
+        is_copy = case[-1].startswith("copy")  # without described columns
         origins = session.of(case[-1], () if is_copy else columns) or (None,) * len(columns)
         found = [None if origin is None else origin.refs for origin in origins]
         assert len(found) == len(columns), case
         alone = lineage.sources(case[-1], there.schema) if len(case) == 1 else None
         assert alone is None or len(alone) == len(columns), case
-        told.statements += 1
+        precision.statements += 1
         for place, groups in enumerate(truth.influences):
             for sources in [found[place]] if alone is None else [found[place], alone[place]]:
                 if sources is not None and any(group.isdisjoint(sources) for group in groups):
-                    leaks.append(f"{case}, column {place + 1}: {sorted(map(str, groups))} shows, told {sources}")
-            told.columns += 1
+                    leaks.append(f"{case}, column {place + 1}: {sorted(map(str, groups))} differs, found {sources}")
+            precision.columns += 1
             sources = found[place]
             if sources is None:
-                told.unknown += 1
+                precision.unknown += 1
                 continue
             base = {source for source in sources if (source.schema, source.table) in tables}
-            told.named += len(base)
-            told.beyond += len(base - {source for group in groups for source in group})
-    return leaks, told
+            precision.named += len(base)
+            precision.beyond += len(base - {source for group in groups for source in group})
+    return leaks, precision

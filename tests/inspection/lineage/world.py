@@ -1,4 +1,4 @@
-"""A PostgreSQL whose every column holds one value of its own, and what changes each of them."""
+"""A PostgreSQL database in which every column holds a unique value, and the updates that change each value."""
 
 from __future__ import annotations
 

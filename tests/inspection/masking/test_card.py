@@ -12,14 +12,14 @@ from .values import cards, digits, luhn_digit
 
 
 @given(st.integers(11, 18).flatmap(digits))
-def test_the_check_digit_is_the_one_that_makes_a_number_right(body: str) -> None:
+def test_only_the_luhn_digit_completes_a_valid_number(body: str) -> None:
     right = luhn_digit(body)
     for digit in "0123456789":
         assert has_check_digit((body + digit).encode()) == (digit == right)
 
 
 @given(st.lists(st.integers(12, 19).flatmap(digits), min_size=1, max_size=12), st.booleans())
-def test_many_numbers_at_once_are_judged_like_each(numbers: list[str], made_right: bool) -> None:
+def test_check_of_many_numbers_equals_the_check_of_each(numbers: list[str], made_right: bool) -> None:
     if made_right:
         numbers = [number[:-1] + luhn_digit(number[:-1]) for number in numbers]
     texts = [number.encode() for number in numbers]
@@ -29,7 +29,7 @@ def test_many_numbers_at_once_are_judged_like_each(numbers: list[str], made_righ
 @given(
     st.lists(cards().filter(str.isdigit) | st.sampled_from(["4111111111111112", "", "x" * 16]), min_size=1, max_size=6)
 )
-def test_a_column_of_cards_is_masked_like_any_other(numbers: list[str]) -> None:
+def test_fast_masking_of_card_columns_equals_the_general_masking(numbers: list[str]) -> None:
     text = "\x00".join(numbers).encode()
     assert CREDIT_CARD.forms[0].mask(text) == substitute_valid(card._CANDIDATE, card._judge)(text)
 
@@ -52,5 +52,5 @@ def test_a_column_of_cards_is_masked_like_any_other(numbers: list[str]) -> None:
         (b"411111111111111", False),
     ],
 )
-def test_issuers(digits: bytes, issued: bool) -> None:
+def test_card_number_needs_a_known_issuer_prefix_and_check_digit(digits: bytes, issued: bool) -> None:
     assert is_card(digits) is issued

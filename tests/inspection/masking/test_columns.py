@@ -1,4 +1,4 @@
-"""Rules about columns: which are meant, and what becomes of those of which that cannot be known."""
+"""Rules about columns: which columns match, and how columns of unknown origin are handled."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ FOUND = (TypeGroup("CONTACT", ("EMAIL_ADDRESS",)),)
 
 
 class Known:
-    """Origins by what is asked: statements that are not here cannot be judged. A column is computed where it is made of
-    several, or of `computed`."""
+    """Known origins by statement: other statements cannot be judged. A column is computed if it has several sources,
+    or with `computed`."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ def rule(name: str = "pii", **changes: Any) -> MaskingRule:
     return MaskingRule(NO_ID, NO_ID, name, **changes)
 
 
-def shown(
+def masked_row(
     masking: Masking, statement: str, columns: Sequence[str], *row: str | None, session: SessionView | None = None
 ) -> tuple[str | None, ...] | Refuse:
     view = session or make_session()
@@ -103,34 +103,34 @@ def shown(
         ("e.*l", False),
     ],
 )
-def test_patterns(pattern: str, meant: bool) -> None:
+def test_column_pattern_matches_names_tables_and_tags(pattern: str, meant: bool) -> None:
     assert ColumnPatterns([pattern]).match(EMAIL, frozenset({"secret", "x"})) is meant
 
 
 @pytest.mark.parametrize("columns", [("email",), ("users.email",), ("public.*.email",), ("tag:secret",)])
-def test_a_marked_column_stays_marked_under_another_name(columns: tuple[str, ...]) -> None:
+def test_value_derived_from_a_masked_column_is_masked_under_any_name(columns: tuple[str, ...]) -> None:
     """Attack: `select email as x`, `upper(email)`, a view."""
     known = Known({"q": (frozenset(), frozenset({EMAIL, NAME}))}, {EMAIL: frozenset({"secret"})})
     masking = Masking(frozenset(), (rule(columns=columns),), origins=known, facts=FACTS)
-    assert shown(masking, "q", ["id", "x"], "1", "ann") == ("1", "****")
+    assert masked_row(masking, "q", ["id", "x"], "1", "ann") == ("1", "****")
 
 
-def test_a_name_in_the_answer_is_enough() -> None:
+def test_column_is_masked_by_its_name_in_the_answer_without_lineage() -> None:
     for origins in (None, Known({"q": (frozenset(),)})):
         masking = Masking(frozenset(), (rule(columns=("email",)),), origins=origins)
-        assert shown(masking, "q", ["Email"], "ann") == ("****",)
+        assert masked_row(masking, "q", ["Email"], "ann") == ("****",)
 
 
 @pytest.mark.parametrize(
     ("patterns", "needs_origins"),
     [(("email",), False), (("e*", "name"), False), (("users.email",), True), (("email", "tag:pii"), True)],
 )
-def test_only_tables_and_tags_need_origins(patterns: tuple[str, ...], needs_origins: bool) -> None:
+def test_only_patterns_of_tables_and_tags_need_lineage(patterns: tuple[str, ...], needs_origins: bool) -> None:
     assert ColumnPatterns(patterns).needs_origins is needs_origins
 
 
-def test_results_of_one_request_are_each_masked_by_their_own_columns() -> None:
-    """A simple query may hold several statements, and a procedure may give several results."""
+def test_each_result_of_one_request_is_masked_by_its_own_columns() -> None:
+    """A simple query can hold several statements, and a procedure can return several results."""
     for origins in (None, Known({})):
         masking = Masking(frozenset(), (rule(columns=("email",), strictness=Strictness.BEST_EFFORT),), origins=origins)
         session = make_session()
@@ -145,78 +145,80 @@ def test_results_of_one_request_are_each_masked_by_their_own_columns() -> None:
         assert [result.visible_rows()[0] for result in results] == [("7", "****"), ("****", "7"), ("7",), ("****",)]
 
 
-def test_where_it_cannot_be_known_a_strict_rule_refuses() -> None:
+def test_strict_rule_denies_columns_of_unknown_lineage() -> None:
     known = Known({"half": (frozenset(), None)})
     for statement in ("half", "all"):
         session = make_session()
         masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known, facts=FACTS)
-        refused = shown(masking, statement, ["id", "x"], "1", "ann", session=session)
+        refused = masked_row(masking, statement, ["id", "x"], "1", "ann", session=session)
         assert isinstance(refused, Refuse)
         assert "masking rule 'pii'" in refused.message
         assert session.metrics.not_inspected == 1
 
 
-def test_a_rule_about_tables_needs_lineage() -> None:
+def test_strict_rule_about_a_table_denies_rows_without_lineage() -> None:
     masking = Masking(frozenset(), (rule(columns=("users.email",)),))
-    assert isinstance(shown(masking, "q", ["id"], "1"), Refuse)
+    assert isinstance(masked_row(masking, "q", ["id"], "1"), Refuse)
 
 
-def test_where_it_cannot_be_known_a_best_effort_rule_looks_for_values() -> None:
+def test_best_effort_rule_searches_columns_of_unknown_lineage_for_values() -> None:
     lenient = rule(columns=("users.email",), groups=FOUND, strictness=Strictness.BEST_EFFORT)
     masking = Masking(frozenset(), (lenient,), origins=Known({}))
-    assert shown(masking, "q", ["x", "y"], "ann@example.com", "ann") == ("****@****", "ann")
+    assert masked_row(masking, "q", ["x", "y"], "ann@example.com", "ann") == ("****@****", "ann")
 
 
 @pytest.mark.parametrize("others", [(), (rule("types", groups=FOUND),)])
 @pytest.mark.parametrize("groups", [(), FOUND])
 @pytest.mark.parametrize("types", [frozenset(), frozenset({InfoType.EMAIL_ADDRESS})])
-def test_types_to_look_for_do_not_switch_strictness_off(
+def test_strict_rule_denies_unknown_lineage_despite_configured_types(
     types: frozenset[InfoType], groups: tuple[TypeGroup, ...], others: tuple[MaskingRule, ...]
 ) -> None:
-    """Attack: `select peek(1)`, where any rule or the connection names types."""
+    """Attack: `select peek(1)` while a rule or the connection configures information types."""
     rules = (rule(columns=("users.email",), groups=groups), *others)
     masking = Masking(types, rules, origins=Known({}))
-    assert isinstance(shown(masking, "q", ["x"], "ann"), Refuse)
-    assert isinstance(copied(masking, COPY, b"ann\n"), Refuse)
+    assert isinstance(masked_row(masking, "q", ["x"], "ann"), Refuse)
+    assert isinstance(masked_copy(masking, COPY, b"ann\n"), Refuse)
 
 
 @pytest.mark.parametrize("strategy", Strategy)
 @pytest.mark.parametrize("name", ["x", "email"])
-def test_computed_value_is_one_constant_by_every_strategy(strategy: Strategy, name: str) -> None:
-    """Attack: compute a value whose hash, first letter or absence tells what it was computed from."""
+def test_computed_value_becomes_one_constant_with_every_strategy(strategy: Strategy, name: str) -> None:
+    """Attack: compute a value whose hash, first letter or absence reveals its source."""
     known = Known({"q": (frozenset({EMAIL}),)}, computed=True)
     masking = Masking(frozenset(), (rule(columns=("email",), strategy=strategy),), b"k" * 32, known, facts=FACTS)
-    cells = {shown(masking, "q", [name], cell) for cell in ("ann", "ann@example.com", "12345678", "", None, "****")}
+    cells = {
+        masked_row(masking, "q", [name], cell) for cell in ("ann", "ann@example.com", "12345678", "", None, "****")
+    }
     assert cells == {(None if strategy is Strategy.NULL else "****",)}
 
 
-def test_value_under_the_name_of_a_masked_column_is_a_constant() -> None:
+def test_value_named_like_a_masked_column_becomes_a_constant() -> None:
     """Attack: `select 'guess' as email`, or another column under that name, to compare hashes with."""
     known = Known({"constant": (frozenset(),), "other": (frozenset({NAME}),), "unknown": (None,)})
     masking = Masking(frozenset(), (rule(columns=("email",), strategy=Strategy.HASH),), b"k" * 32, known, facts=FACTS)
     for statement in ("constant", "other", "unknown"):
-        assert shown(masking, statement, ["email"], "guess") == ("****",)
+        assert masked_row(masking, statement, ["email"], "guess") == ("****",)
 
 
-def test_masked_column_beside_one_that_is_not_masked_is_a_constant() -> None:
+def test_union_of_a_masked_and_an_unmasked_column_becomes_a_constant() -> None:
     """Attack: `select email from users union all select guess from mine`."""
     both = Origin(frozenset({EMAIL, NAME}), frozenset({frozenset({EMAIL}), frozenset({NAME})}))
     known = Known({})
     known.add("q", both)
     masking = Masking(frozenset(), (rule(columns=("email",), strategy=Strategy.HASH),), b"k" * 32, known, facts=FACTS)
-    assert shown(masking, "q", ["x"], "ann") == ("****",)
+    assert masked_row(masking, "q", ["x"], "ann") == ("****",)
     all_masked = Masking(
         frozenset(), (rule(columns=("email", "name"), strategy=Strategy.HASH),), b"k" * 32, known, facts=FACTS
     )
-    assert str(shown(all_masked, "q", ["x"], "ann")).startswith("('h_")
+    assert str(masked_row(all_masked, "q", ["x"], "ann")).startswith("('h_")
 
 
-def test_best_effort_passes_with_one_marker_for_each_request() -> None:
+def test_best_effort_rule_forwards_and_notes_uninspected_rows_once_per_request() -> None:
     session = make_session()
     masking = Masking(
         frozenset(), (rule(columns=("users.email",), strictness=Strictness.BEST_EFFORT),), origins=Known({})
     )
-    assert shown(masking, "q", ["x"], "ann", session=session) == ("ann",)
+    assert masked_row(masking, "q", ["x"], "ann", session=session) == ("ann",)
     rows = SampleRows(["x"], [["bob"]])
     rows.exchange = 7
     assert masking.see(rows, session) is FORWARD
@@ -227,7 +229,7 @@ def test_best_effort_passes_with_one_marker_for_each_request() -> None:
     assert session.notes == [Note(NOT_INSPECTED, {"why": "masking rule 'pii'", "exchange": "7"})]
 
 
-def test_of_two_rules_the_one_that_shows_less_has_the_column() -> None:
+def test_stricter_strategy_wins_if_two_rules_match_a_column() -> None:
     rules = [
         rule("part", columns=("email",), strategy=Strategy.PARTIAL),
         rule("none", columns=("e*",), strategy=Strategy.NULL),
@@ -235,22 +237,22 @@ def test_of_two_rules_the_one_that_shows_less_has_the_column() -> None:
     ]
     session = make_session()
     masking = Masking(frozenset(), rules, b"k" * 32)
-    found = shown(masking, "q", ["email", "name"], "ann", "ann", session=session)
+    found = masked_row(masking, "q", ["email", "name"], "ann", "ann", session=session)
     assert isinstance(found, tuple)
     assert found[0] is None
     assert str(found[1]).startswith("h_")
     assert session.metrics.info_types == {"none": 1, "hash": 1}
 
 
-def test_a_value_becomes_null_where_a_type_is_found_in_it() -> None:
+def test_null_strategy_replaces_a_cell_that_contains_the_type() -> None:
     masking = Masking(frozenset(), (rule(groups=FOUND, strategy=Strategy.NULL),))
-    assert shown(masking, "q", ["a", "b"], "to ann@example.com", "b") == (None, "b")
+    assert masked_row(masking, "q", ["a", "b"], "to ann@example.com", "b") == (None, "b")
     output = ListOutput([b"Key (x)=(ann@example.com)"])
     assert masking.see(output, make_session()) is REPLACE
     assert output.held == [b"Key (x)=()"]
 
 
-def copied(masking: Masking, statement: str, *lines: bytes, first: bool = True) -> list[bytes] | Verdict:
+def masked_copy(masking: Masking, statement: str, *lines: bytes, first: bool = True) -> list[bytes] | Verdict:
     session = make_session()
     masking.see(Operation(1, statement), session)
     output = CopiedLines(1, list(lines), first)
@@ -261,12 +263,12 @@ def copied(masking: Masking, statement: str, *lines: bytes, first: bool = True) 
 COPY = "copy users to stdout"
 
 
-def test_copied_columns_are_masked_by_their_place() -> None:
+def test_copied_columns_are_masked_by_position() -> None:
     known = Known({COPY: (frozenset(), frozenset({EMAIL}), frozenset({TOTAL}))})
     masking = Masking(frozenset(), (rule(columns=("email", "total")),), origins=known, facts=FACTS)
-    assert copied(masking, COPY, b"1\tan\\tn\t12.50\n", b"2\t\\N\t\\N\n") == [b"1\t****\t0\n", b"2\t\\N\t\\N\n"]
+    assert masked_copy(masking, COPY, b"1\tan\\tn\t12.50\n", b"2\t\\N\t\\N\n") == [b"1\t****\t0\n", b"2\t\\N\t\\N\n"]
     masking = Masking(frozenset(), (rule(columns=("email",), strategy=Strategy.NULL),), origins=known, facts=FACTS)
-    assert copied(masking, COPY, b"1\tann\t12.50\n") == [b"1\t\\N\t12.50\n"]
+    assert masked_copy(masking, COPY, b"1\tann\t12.50\n") == [b"1\t\\N\t12.50\n"]
 
 
 @pytest.mark.parametrize(
@@ -285,19 +287,19 @@ def test_copied_columns_are_masked_by_their_place() -> None:
         ("(null '****')", b"1\tann\n", b"1\t\\****\n"),
     ],
 )
-def test_a_copy_is_read_as_it_was_asked_for(options: str, line: bytes, made: bytes) -> None:
+def test_copy_is_masked_in_the_format_of_its_options(options: str, line: bytes, made: bytes) -> None:
     statement = f"/* copy */ copy users to stdout {options};"
     known = Known({statement: (frozenset(), frozenset({EMAIL}))})
     masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known, facts=FACTS)
-    assert copied(masking, statement, line) == [made]
+    assert masked_copy(masking, statement, line) == [made]
 
 
-def test_the_names_above_copied_lines_stay_once() -> None:
+def test_only_the_first_header_line_of_a_copy_stays_unmasked() -> None:
     statement = "copy users to stdout (format csv, header)"
     known = Known({statement: (frozenset(), frozenset({EMAIL}))})
     masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known, facts=FACTS)
-    assert copied(masking, statement, b"id,email\n", b"1,ann\n") == [b"id,email\n", b"1,****\n"]
-    assert copied(masking, statement, b"1,ann\n", first=False) == [b"1,****\n"]
+    assert masked_copy(masking, statement, b"id,email\n", b"1,ann\n") == [b"id,email\n", b"1,****\n"]
+    assert masked_copy(masking, statement, b"1,ann\n", first=False) == [b"1,****\n"]
 
 
 @pytest.mark.parametrize(
@@ -317,11 +319,11 @@ def test_the_names_above_copied_lines_stay_once() -> None:
         ("copy users to stdout csv", b'1,an"n\n'),
     ],
 )
-def test_a_copy_whose_fields_cannot_be_told_apart_is_refused(statement: str, line: bytes) -> None:
-    """Attack: ask for a format in which the fields cannot be told apart, or are others than they seem."""
+def test_strict_rule_denies_a_copy_whose_fields_cannot_be_separated(statement: str, line: bytes) -> None:
+    """Attack: request a format in which the fields cannot be separated, or are not what they seem."""
     known = Known({statement: (frozenset(), frozenset({EMAIL}))})
     masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known, facts=FACTS)
-    assert isinstance(copied(masking, statement, line), Refuse)
+    assert isinstance(masked_copy(masking, statement, line), Refuse)
     session = make_session()
     mild = Masking(
         frozenset(), (rule(columns=("email",), strictness=Strictness.BEST_EFFORT),), origins=known, facts=FACTS
@@ -331,7 +333,7 @@ def test_a_copy_whose_fields_cannot_be_told_apart_is_refused(statement: str, lin
     assert session.metrics.not_inspected == len(session.notes) == 1
 
 
-def test_attack_the_second_byte_of_a_character_is_a_sign_of_the_format() -> None:
+def test_attack_copy_in_an_unreadable_encoding_is_denied() -> None:
     known = Known({COPY: (frozenset(), frozenset({EMAIL}))})
     masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known, facts=FACTS)
     masking.see(Operation(1, COPY), make_session())
@@ -351,10 +353,10 @@ def tuples(*cells: bytes | None) -> bytes:
         ("copy (select id, upper(email), total + 1 from users) to stdout (format binary)", None, None),
     ],
 )
-def test_a_binary_copy_is_masked_by_the_types_of_the_catalogue(
+def test_binary_copy_is_masked_by_the_column_types_of_the_catalogue(
     statement: str, email: bytes | None, total: bytes | None
 ) -> None:
-    """Computed values have a type that nobody tells: they become NULL."""
+    """The type of a computed value is unknown, so it becomes NULL."""
     found = {statement: (frozenset[ColumnRef](), frozenset({EMAIL}), frozenset({TOTAL}))}
     known = Known(found, computed="upper" in statement)
     session = make_session()
@@ -370,8 +372,8 @@ def test_a_binary_copy_is_masked_by_the_types_of_the_catalogue(
     assert masking.see(end, session) is FORWARD
 
 
-def test_attack_a_name_that_may_stand_for_two_statements() -> None:
-    """Prepare one statement under the name of another, which fails, and run it in the same breath."""
+def test_attack_rows_of_an_ambiguous_statement_name_are_masked_by_both_statements() -> None:
+    """Prepare a second statement under a used name, which fails, and run that name in the same batch."""
     known = Known({"select email": (frozenset({EMAIL}),), "select 1": (frozenset(),)})
     masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known, facts=FACTS)
     masking.see(Operation(1, "select email"), make_session())
@@ -382,16 +384,16 @@ def test_attack_a_name_that_may_stand_for_two_statements() -> None:
     assert rows.texts(0) == [b"****"]
 
 
-def test_a_copy_without_marked_columns_passes() -> None:
+def test_copy_without_masked_columns_passes_unchanged() -> None:
     known = Known({"copy t to stdout (format csv)": (frozenset({NAME}),)})
     masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known, facts=FACTS)
-    assert copied(masking, "copy t to stdout (format csv)", b"ann\n") == [b"ann\n"]
+    assert masked_copy(masking, "copy t to stdout (format csv)", b"ann\n") == [b"ann\n"]
 
 
-def test_a_copy_of_which_nothing_is_known_is_refused() -> None:
+def test_strict_rule_denies_a_copy_of_unknown_lineage() -> None:
     for origins in (None, Known({})):
         masking = Masking(frozenset(), (rule(columns=("email",)),), origins=origins)
-        assert isinstance(copied(masking, COPY, b"1\tann\n"), Refuse)
+        assert isinstance(masked_copy(masking, COPY, b"1\tann\n"), Refuse)
 
 
 class Broken(Rows):
@@ -410,7 +412,7 @@ class Broken(Rows):
 
 
 @pytest.mark.parametrize("strictness", Strictness)
-def test_what_cannot_be_inspected_is_refused_or_marked_and_counted(strictness: Strictness) -> None:
+def test_rows_that_cannot_be_inspected_are_denied_or_noted_by_strictness(strictness: Strictness) -> None:
     session = make_session()
     masking = Masking(frozenset(), (rule(groups=FOUND, strictness=strictness),))
     verdict = Pipeline([masking], session).judge(Broken(), Rows)
@@ -423,12 +425,12 @@ def test_what_cannot_be_inspected_is_refused_or_marked_and_counted(strictness: S
         assert session.notes == [Note(NOT_INSPECTED, {"why": "ValueError", "exchange": "3"})]
 
 
-def test_one_strict_rule_makes_all_strict() -> None:
+def test_one_strict_rule_denies_rows_that_cannot_be_inspected() -> None:
     rules = [rule(groups=FOUND, strictness=Strictness.BEST_EFFORT), rule("b", columns=("y",))]
     assert isinstance(Pipeline([Masking(frozenset(), rules)], make_session()).judge(Broken(), Rows), Refuse)
 
 
-def test_statements_are_kept_up_to_a_bound() -> None:
+def test_masking_remembers_a_bounded_number_of_statements() -> None:
     known = Known({})
     masking = Masking(frozenset(), (rule(columns=("x",)),), origins=known, facts=FACTS)
     for number in range(_STATEMENTS + 5):
@@ -438,7 +440,7 @@ def test_statements_are_kept_up_to_a_bound() -> None:
     assert known.heard[-1] == "p"
 
 
-def test_attack_large_statements_without_end_fill_no_memory() -> None:
+def test_attack_remembered_statements_are_bounded_to_four_megabytes() -> None:
     masking = Masking(frozenset(), (rule(columns=("x",)),), origins=Known({}))
     for number in range(1, 50):
         masking.see(Operation(number, "x" * 1024 * 1024), make_session())
@@ -446,7 +448,7 @@ def test_attack_large_statements_without_end_fill_no_memory() -> None:
     assert masking._length <= 4 * 1024 * 1024
 
 
-def test_statements_that_were_answered_are_forgotten() -> None:
+def test_answered_statements_are_forgotten() -> None:
     masking = Masking(frozenset(), (rule(columns=("x",)),), origins=Known({}))
     for number in range(1, 50):
         masking.see(Operation(number, "q"), make_session())

@@ -1,4 +1,4 @@
-"""What a rule about columns does to descriptions of results, and to what a target reports beside them."""
+"""Effect of a rule about columns on descriptions of results and on the reports of a target."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def heading(names: Sequence[str], exchange: int, prepared: str) -> ColumnHeading
     return ColumnHeading(exchange, layout, b"", definitions, 1, prepared, may_fetch=False, adds_metadata=False)
 
 
-def test_only_rules_about_columns_ask_for_descriptions_and_reports() -> None:
+def test_only_rules_about_columns_request_descriptions_and_reports() -> None:
     session = make_session()
     assert {Heading, Summary} <= masking().wants
     finding = Masking(DEFAULT_TYPES)
@@ -80,7 +80,7 @@ def test_only_rules_about_columns_ask_for_descriptions_and_reports() -> None:
         ),
     ],
 )
-def test_computed_column_is_described_as_text_where_its_description_may_vary(
+def test_computed_column_is_described_as_text_if_its_description_can_vary(
     asked: list[str], names: list[str], as_text: dict[int, bool], strictness: Strictness, strategy: Strategy
 ) -> None:
     assert described(masking(strictness, strategy), asked, names) == as_text
@@ -101,8 +101,8 @@ def test_computed_column_is_described_as_text_where_its_description_may_vary(
         ("execute s", False),
     ],
 )
-def test_result_of_unknown_origin_is_refused_by_its_description(text: str, is_named: bool) -> None:
-    """The name of a column may be a value where code, or a text that is made of values, gives it."""
+def test_strict_rule_denies_a_result_of_unknown_lineage_at_its_description(text: str, is_named: bool) -> None:
+    """The name of a column can be a value if code or a computed text sets it."""
     found = described(masking(), [text], ["Doe"])
     assert isinstance(found, Refuse)
     assert ("Doe" in found.message) is is_named
@@ -118,7 +118,7 @@ def test_result_of_unknown_origin_is_refused_by_its_description(text: str, is_na
         ("call p()", ["c"], {0: UNNAMED}),
     ],
 )
-def test_prepared_statement_is_described_without_what_cannot_be_known(
+def test_description_of_a_prepared_statement_hides_columns_of_unknown_lineage(
     prepared: str, names: list[str], as_text: dict[int, bool]
 ) -> None:
     assert described(masking(), [], names, prepared=prepared) == as_text
@@ -138,7 +138,7 @@ def test_prepared_statement_is_described_without_what_cannot_be_known(
         (["update orders set id = last_insert_id((select surname from users))", "insert into orders values (1)"], 7),
     ],
 )  # fmt: skip
-def test_report_has_no_warnings_and_no_number_that_was_made_of_a_masked_value(
+def test_report_omits_warnings_and_an_insert_id_that_derives_from_a_masked_value(
     asked: list[str], left: int, strictness: Strictness
 ) -> None:
     rules, session = masking(strictness), make_session()

@@ -1,4 +1,4 @@
-"""What each kind masks, and what it must leave alone."""
+"""Values that each detector masks, and similar texts that it must not change."""
 
 from __future__ import annotations
 
@@ -150,14 +150,14 @@ LEFT_ALONE = [
 
 
 @pytest.mark.parametrize(("text", "wanted"), MASKED)
-def test_true_values_are_masked(text: str, wanted: str) -> None:
+def test_values_of_the_default_types_are_masked(text: str, wanted: str) -> None:
     found = mask_text(ALL, text.encode(), Hits())
     assert found is not None
     assert found.decode() == wanted
 
 
 @pytest.mark.parametrize("text", LEFT_ALONE)
-def test_what_only_looks_like_a_value_stays(text: str) -> None:
+def test_text_that_resembles_a_value_stays_unchanged(text: str) -> None:
     assert mask_text(ALL, text.encode(), Hits()) is None
 
 
@@ -172,7 +172,7 @@ OF_EACH = {
 
 
 @pytest.mark.parametrize("kind", OF_EACH)
-def test_only_the_kinds_asked_for_are_masked(kind: InfoType) -> None:
+def test_only_the_requested_information_type_is_masked(kind: InfoType) -> None:
     text = ", ".join(OF_EACH.values())
     hits = Hits()
     found = mask_text(detectors_for(frozenset({kind})), text.encode(), hits)

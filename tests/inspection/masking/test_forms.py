@@ -1,4 +1,4 @@
-"""Every way to write a value of each type: how sure a find is, without a word that speaks for it and with one."""
+"""Every notation of each information type, with its score without and with a word that names the type."""
 
 from __future__ import annotations
 

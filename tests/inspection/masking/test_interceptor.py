@@ -16,7 +16,7 @@ from .values import ANY_TEXT
 ALL = DEFAULT_TYPES
 
 
-def test_rows_are_masked_column_by_column_as_their_kind_needs(session: SessionView) -> None:
+def test_rows_are_masked_according_to_the_kind_of_each_column(session: SessionView) -> None:
     rows = ListRows(
         (TextKind.TEXT, [b"ann", b"ann@example.com", b"call 212-555-0142"]),
         (TextKind.NUMBER, [b"1", b"4111111111111111", b"2125550142"]),
@@ -42,14 +42,14 @@ def test_rows_are_masked_column_by_column_as_their_kind_needs(session: SessionVi
 
 
 @pytest.mark.parametrize("channel", Channel)
-def test_every_other_answer_is_masked_the_same(session: SessionView, channel: Channel) -> None:
+def test_output_of_every_channel_is_masked(session: SessionView, channel: Channel) -> None:
     output = ListOutput([b"Key (email)=(ann@example.com) already exists.", b"x"], channel)
     assert Masking(ALL).see(output, session) is REPLACE
     assert output.held == [b"Key (email)=(****@****) already exists.", b"x"]
     assert session.metrics.info_types == {"EMAIL_ADDRESS": 1}
 
 
-def test_what_holds_nothing_is_forwarded_untouched(session: SessionView) -> None:
+def test_rows_and_output_without_values_are_forwarded_unchanged(session: SessionView) -> None:
     rows = ListRows(
         (TextKind.TEXT, [b"a", b"b"]), (TextKind.JSON, [b"{}"]), (TextKind.NUMBER, [b"12"]), (TextKind.ADDRESS, [])
     )
@@ -63,7 +63,7 @@ def test_what_holds_nothing_is_forwarded_untouched(session: SessionView) -> None
     assert session.metrics.transformed_bytes == 0
 
 
-def test_without_kinds_nothing_is_wanted(session: SessionView) -> None:
+def test_masking_without_types_requests_no_events(session: SessionView) -> None:
     masking = Masking(frozenset())
     assert masking.wants == frozenset()
     assert masking.see(ListOutput([b"ann@example.com"]), session) is FORWARD
@@ -72,7 +72,7 @@ def test_without_kinds_nothing_is_wanted(session: SessionView) -> None:
 
 
 @given(st.lists(ANY_TEXT, min_size=1, max_size=8), st.sampled_from(TextKind), st.integers(0, 8))
-def test_blocks_do_not_matter(texts: list[bytes], kind: TextKind, cut: int) -> None:
+def test_split_of_rows_into_blocks_does_not_change_masking(texts: list[bytes], kind: TextKind, cut: int) -> None:
     whole, first, second = ListRows((kind, texts)), ListRows((kind, texts[:cut])), ListRows((kind, texts[cut:]))
     session, other = make_session(), make_session()
     masking = Masking(ALL)

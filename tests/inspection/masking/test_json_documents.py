@@ -45,7 +45,7 @@ def masked(document: bytes) -> bytes:
         ("{'x': 4111111111111111}", "{'x': ************1111}"),
     ],
 )
-def test_examples(document: str, wanted: str) -> None:
+def test_json_document_is_masked_in_its_strings_numbers_and_keys(document: str, wanted: str) -> None:
     assert masked(document.encode()).decode() == wanted
 
 
@@ -64,11 +64,11 @@ def test_examples(document: str, wanted: str) -> None:
         '{"d": "2024-01-31"}',
     ],
 )
-def test_documents_without_a_value_stay_as_they_are(document: str) -> None:
+def test_json_documents_without_a_value_stay_unchanged(document: str) -> None:
     assert mask_documents(ALL, [document.encode()], Hits()) is None
 
 
-def test_a_document_in_another_encoding_is_masked() -> None:
+def test_json_document_in_latin1_is_masked() -> None:
     assert masked('"é\\u0061nn@example.com"'.encode("latin-1")) == b'"****@****"'
 
 
@@ -82,7 +82,7 @@ VALUES = st.recursive(
 
 
 def shape(document: bytes) -> Any:
-    """The types of a document's parts. Keys are left out, for two may become the same."""
+    """Return the types of a document's parts, without keys, because two keys can become the same."""
 
     def of(value: Any) -> Any:
         if isinstance(value, list):
@@ -110,7 +110,7 @@ def strings(document: bytes) -> list[str]:
 
 @settings(max_examples=examples(500), deadline=None)
 @given(VALUES, st.booleans())
-def test_json_stays_json_of_the_same_shape_and_every_string_is_masked(value: Any, ascii_only: bool) -> None:
+def test_masked_json_keeps_its_shape_and_every_string_is_masked(value: Any, ascii_only: bool) -> None:
     document = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
     found = masked(document)
     assert shape(found) == shape(document)
@@ -121,7 +121,7 @@ def test_json_stays_json_of_the_same_shape_and_every_string_is_masked(value: Any
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.lists(ANY_TEXT | STRINGS.map(json.dumps).map(str.encode), max_size=6))
-def test_documents_are_masked_the_same_together_and_alone(documents: list[bytes]) -> None:
+def test_masking_json_documents_together_equals_masking_each_alone(documents: list[bytes]) -> None:
     found = mask_documents(ALL, documents, Hits()) if documents else None
     assert (documents if found is None else found) == [masked(document) for document in documents]
 
@@ -139,7 +139,7 @@ BROKEN = st.sampled_from(
 
 @settings(max_examples=examples(500), deadline=None)
 @given(st.lists(ROWS | BROKEN, min_size=1, max_size=8))
-def test_documents_with_keys_and_long_numbers_are_masked_the_same_together_and_alone(documents: list[bytes]) -> None:
+def test_masking_json_documents_with_keys_together_equals_masking_each_alone(documents: list[bytes]) -> None:
     hits, alone = Hits(), Hits()
     found = mask_documents(ALL, documents, hits) or documents
     assert found == [(mask_documents(ALL, [each], alone) or [each])[0] for each in documents]
@@ -158,12 +158,12 @@ NAMED = [
 
 
 @pytest.mark.parametrize(("document", "wanted"), NAMED)
-def test_a_key_tells_what_its_value_is(document: bytes, wanted: bytes | None) -> None:
+def test_json_key_names_the_type_of_its_value(document: bytes, wanted: bytes | None) -> None:
     found = mask_documents(ALL, [document], Hits())
     assert (None if found is None else found[0]) == wanted
 
 
-def test_a_number_that_is_a_value_stays_a_number() -> None:
+def test_json_document_with_masked_numbers_stays_valid() -> None:
     document = b'{"fodselsnummer": 04054146014, "nir": 185057800608436, "x": [15076500565]}'.replace(b"04054", b"14054")
     found = mask_documents(ALL, [document], Hits())
     json.loads(document if found is None else found[0])

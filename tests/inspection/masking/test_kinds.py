@@ -1,4 +1,4 @@
-"""Check digits beside those of python-stdnum, and every kind's values found where a column's name tells them."""
+"""Check digits compared with python-stdnum, and values of each information type found by a column name."""
 
 from __future__ import annotations
 
@@ -84,7 +84,9 @@ def with_another_digit(chance: random.Random, value: str) -> str:
 
 
 @pytest.mark.parametrize(("kind", "check", "other"), BESIDE, ids=[str(kind) for kind, _, _ in BESIDE])
-def test_true_values_pass_and_a_wrong_digit_does_not(kind: InfoType, check: Check, other: ModuleType) -> None:
+def test_check_accepts_valid_numbers_and_rejects_most_changed_digits(
+    kind: InfoType, check: Check, other: ModuleType
+) -> None:
     maker, passed = Maker(11), 0
     for _ in range(300):
         written = MAKERS[kind](maker)
@@ -104,7 +106,7 @@ def test_true_values_pass_and_a_wrong_digit_does_not(kind: InfoType, check: Chec
     ids=str,
 )
 def test_german_tax_id_repeats_exactly_one_digit(repeats: tuple[int, ...], is_valid: bool) -> None:
-    """`repeats` says how often digits stand in the first ten that stand there more than once."""
+    """`repeats` lists the counts of the digits that occur more than once among the first ten."""
     chance = random.Random(7)
     for _ in range(100):
         digits = chance.sample("0123456789", 10)
@@ -118,19 +120,19 @@ def test_german_tax_id_repeats_exactly_one_digit(repeats: tuple[int, ...], is_va
         assert idnr.is_valid(number) == is_valid, number
 
 
-def test_verhoeff_beside_another() -> None:
+def test_verhoeff_check_agrees_with_python_stdnum() -> None:
     chance = random.Random(3)
     for _ in range(300):
         number = "".join(chance.choices("0123456789", k=12))
         assert is_verhoeff(number.encode()) == verhoeff.is_valid(number)
 
 
-def test_luhn_of_a_provider_number() -> None:
+def test_npi_check_is_the_luhn_check_with_prefix_80840() -> None:
     assert americas.is_npi(b"1234567893") == luhn.is_valid("808401234567893")
 
 
 @pytest.mark.parametrize("kind", sorted(frozenset(InfoType) - MODEL_TYPES))
-def test_a_value_is_found_whole_where_the_columns_name_tells_it(kind: InfoType) -> None:
+def test_whole_value_is_found_in_a_column_that_is_named_like_its_type(kind: InfoType) -> None:
     maker = Maker(5)
     around = {
         InfoType.URL_PASSWORD: "mysql://app:{}@db/x",
@@ -146,7 +148,7 @@ def test_a_value_is_found_whole_where_the_columns_name_tells_it(kind: InfoType) 
             assert [text[one.start : one.end].decode() for one in found] == [value], name
 
 
-def test_every_kind_but_those_of_language_models_has_one_detector() -> None:
+def test_every_type_except_those_of_language_models_has_one_detector() -> None:
     assert sorted(detector.type for detector in ORDER) == sorted(frozenset(InfoType) - MODEL_TYPES)
     assert len(ORDER) >= 40
 
@@ -170,24 +172,24 @@ NEVER = [
 
 
 @pytest.mark.parametrize(("text", "kind"), NEVER)
-def test_what_only_looks_like_a_value_is_not_found(text: str, kind: str) -> None:
+def test_text_that_resembles_a_value_is_not_found(text: str, kind: str) -> None:
     assert detectors_for(frozenset({kind})).find(text.encode()) == []
 
 
-def test_a_private_key_that_was_cut_off_is_found_to_its_end() -> None:
+def test_truncated_private_key_is_found_to_the_end_of_its_cell() -> None:
     text = b"-----BEGIN RSA PRIVATE KEY-----\nMIIEow0\nIBAAKC"
     found = detectors_for(frozenset({"PRIVATE_KEY"})).find(text + b"\x00next cell")
     assert [(one.start, one.end) for one in found] == [(0, len(text))]
 
 
-def test_a_personnummer_of_somebody_over_a_hundred_is_found() -> None:
+def test_personnummer_of_a_person_over_100_is_found() -> None:
     detectors = detectors_for(frozenset({"SE_PERSONNUMMER"}))
     assert [(one.start, one.end) for one in detectors.find(b"born 121212+1212")] == [(5, 16)]
     assert detectors.find(b"born 121212+1213") == []
 
 
-def test_no_value_with_a_character_changed_is_more_than_the_detectors_can_judge() -> None:
-    """An error in one cell would refuse the whole answer."""
+def test_detectors_do_not_raise_for_values_with_a_changed_character() -> None:
+    """An error in one cell would deny the whole answer."""
     maker = Maker(11)
     types = frozenset(InfoType) - MODEL_TYPES
     for kind, make in MAKERS.items():

@@ -1,4 +1,4 @@
-"""Copied lines, whose escapes hide nothing."""
+"""Masking of copied lines, including escaped values."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ MAIL = b"ann@example.com"
         (rb"\x" + MAIL.hex().encode(), rb"\x" + b"****@****".hex().encode()),
     ],
 )
-def test_what_is_escaped_is_found(line: bytes, made: bytes) -> None:
-    """Attack: let the format of a copy write what no detector knows."""
+def test_escaped_values_in_copied_lines_are_masked(line: bytes, made: bytes) -> None:
+    """Attack: have the format of a copy escape a value so that no detector recognises it."""
     hits = Hits()
     found = mask_lines(DETECTORS, [b"1\t" + line + b"\n", b"2\t" + line + b"\n"], hits)
     assert (found or [b"1\t" + line + b"\n"])[0] == b"1\t" + made + b"\n"
     assert sum(hits.counts.values()) == 2
 
 
-def test_lines_without_values_stay_byte_for_byte() -> None:
+def test_copied_lines_without_values_stay_unchanged() -> None:
     lines = [rb"a\nb\\u0041\x6162" + b"\n", rb"\N" + b"\n", rb"c:\new" + b"\n"]
     assert mask_lines(DETECTORS, lines, Hits()) is None
     found = mask_lines(DETECTORS, [*lines, MAIL + b"\n"], Hits())
     assert found == [*lines, b"****@****\n"]
 
 
-def test_attack_lines_that_hold_every_sign_are_not_passed() -> None:
+def test_attack_copied_line_with_every_control_character_raises() -> None:
     with pytest.raises(ValueError, match="could mark escapes"):
         mask_lines(DETECTORS, [bytes(range(32)) + rb"\n4111111111111111"], Hits())
 
@@ -52,7 +52,7 @@ PARTS = st.sampled_from([rb"\n", rb"\\", rb"\t", rb"\\u0040", rb"\\x61", b"a", b
 
 
 @given(st.lists(PARTS, max_size=9))
-def test_masked_twice_is_masked_once(parts: list[bytes]) -> None:
+def test_masking_of_copied_lines_is_idempotent(parts: list[bytes]) -> None:
     line = b"".join(parts) + b"\n"
     once = mask_lines(DETECTORS, [line], Hits()) or [line]
     assert (mask_lines(DETECTORS, once, Hits()) or once) == once

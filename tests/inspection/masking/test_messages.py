@@ -1,4 +1,4 @@
-"""What errors, notices, notifications and settings say, where columns are marked."""
+"""Masking of errors, notices, notifications and settings under rules about columns."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def masking(facts: StatementFacts | None = None, **changes: Any) -> Masking:
     return Masking(frozenset(), (rule,), facts=facts or PostgresStatementFacts())
 
 
-def told(
+def masked_fields(
     fields: dict[str, bytes], statement: str = STATEMENT, tag: int = m.ERROR_RESPONSE, **changes: Any
 ) -> dict[str, bytes]:
-    """What is left of an error with these fields."""
+    """Return the fields of an error after masking."""
     session = make_session()
     session.schema = TargetSchema({("public", "users"): Relation("public", "users", ("id", "surname"))})
     rules = masking(**changes)
@@ -116,18 +116,18 @@ def told(
          {"M": b'invalid input syntax for type integer: "****"', "W": b'COPY orders, line ****, column n: ****'}),
     ],
 )  # fmt: skip
-def test_messages_quote_no_values(said: dict[str, bytes], left: dict[str, bytes]) -> None:
-    """Attack: make the target trip over a value."""
+def test_error_messages_contain_no_values(said: dict[str, bytes], left: dict[str, bytes]) -> None:
+    """Attack: make the target report an error about a value."""
     expected = left if left is CODE else {"S": b"ERROR", "C": b"22P02"} | said | left
-    assert told(said) == expected
+    assert masked_fields(said) == expected
 
 
 @pytest.mark.parametrize("severity", [b"NOTICE", b"WARNING", b"INFO", b"LOG"])
-def test_notice_of_code_is_the_same_whatever_code_chooses(severity: bytes) -> None:
+def test_notice_raised_by_code_becomes_one_constant(severity: bytes) -> None:
     """Attack: `raise warning '' using errcode = 'Z' || ...`."""
     said = {"S": severity, "V": severity, "C": b"ZA0" + severity[:2], "M": b"Doe", "H": b"Doe", "n": b"Doe",
             "W": b"PL/pgSQL function inline_code_block line 7 at RAISE"}  # fmt: skip
-    left = told(said, "do $$ begin raise warning ''; end $$", tag=m.NOTICE_RESPONSE)
+    left = masked_fields(said, "do $$ begin raise warning ''; end $$", tag=m.NOTICE_RESPONSE)
     assert left == {"S": b"NOTICE", "V": b"NOTICE", "C": b"00000", "M": b"****"}
 
 
@@ -144,18 +144,18 @@ def test_notice_of_code_is_the_same_whatever_code_chooses(severity: bytes) -> No
         ("no sql (bob", b'relation "bob" does not exist', False),
     ],
 )
-def test_words_of_a_statement_stay_only_where_it_reads_no_rows(statement: str, said: bytes, stays: bool) -> None:
+def test_error_keeps_words_of_a_statement_only_if_it_reads_no_rows(statement: str, said: bytes, stays: bool) -> None:
     """Attack: list all letters in a comment, and read the one that an error repeats."""
-    assert (b"bob" in told({"M": said}, statement)["M"]) is stays
+    assert (b"bob" in masked_fields({"M": said}, statement)["M"]) is stays
 
 
-def test_of_code_within_the_target_a_best_effort_rule_withholds_what_is_quoted() -> None:
+def test_best_effort_rule_masks_only_quoted_text_in_errors_of_code() -> None:
     said = {"M": b'order of "Doe" is closed', "W": b"PL/pgSQL function f() line 3 at RAISE"}
-    assert told(said, strictness=Strictness.BEST_EFFORT)["M"] == b'order of "****" is closed'
+    assert masked_fields(said, strictness=Strictness.BEST_EFFORT)["M"] == b'order of "****" is closed'
 
 
 @pytest.mark.parametrize("strictness", Strictness)
-def test_what_is_notified_may_be_anything(strictness: Strictness) -> None:
+def test_notification_payload_is_masked_by_a_strict_rule_only(strictness: Strictness) -> None:
     """Attack: `select pg_notify('me', surname) from users`."""
     session = make_session()
     event = PostgresText(1, m.NOTIFICATION_RESPONSE, b"\0\0\0\7me\0Doe\0")
@@ -167,13 +167,13 @@ def test_what_is_notified_may_be_anything(strictness: Strictness) -> None:
 
 
 @pytest.mark.parametrize("strictness", Strictness)
-def test_only_a_best_effort_rule_looks_for_types_in_what_is_notified(strictness: Strictness) -> None:
+def test_best_effort_rule_searches_a_notification_for_types(strictness: Strictness) -> None:
     event = PostgresText(1, m.NOTIFICATION_RESPONSE, b"\0\0\0\7me\0Doe doe@example.com\0")
     masking(groups=(TypeGroup("MAIL", ("EMAIL_ADDRESS",)),), strictness=strictness).see(event, make_session())
     assert event.texts() == [b"me", b"****" if strictness is Strictness.STRICT else b"Doe ****@****"]
 
 
-def test_what_a_function_call_answers_is_refused() -> None:
+def test_result_of_a_function_call_message_is_denied() -> None:
     """Attack: call query_to_xml by the message that names functions by number."""
     event = PostgresText(1, m.FUNCTION_CALL_RESPONSE, b"\0\0\0\3Doe")
     assert isinstance(masking().see(event, make_session()), Refuse)
@@ -193,7 +193,7 @@ def test_what_a_function_call_answers_is_refused() -> None:
         ("some_new_setting", b"Doe", b"****"),
     ],
 )
-def test_settings_tell_no_values(name: str, value: bytes, left: bytes) -> None:
+def test_reported_settings_contain_no_values(name: str, value: bytes, left: bytes) -> None:
     """Attack: `select set_config('application_name', surname, false) from users`."""
     session = make_session()
     rules = masking()
@@ -217,10 +217,10 @@ def test_settings_tell_no_values(name: str, value: bytes, left: bytes) -> None:
         ("rollback to savepoint a", "TimeZone", b"Europe/Berlin", False),
     ],
 )
-def test_setting_stays_where_the_statement_sets_it_to_a_constant(
+def test_reported_setting_stays_if_the_statement_sets_it_to_a_constant(
     statement: str, name: str, value: bytes, stays: bool
 ) -> None:
-    """Attack: list words in a comment, and read the one that the target reports; choose a time zone by a value."""
+    """Attack: list words in a comment and read the reported one, or choose a time zone by a value."""
     session = make_session()
     rules = masking()
     rules.see(Operation(1, statement), session)
@@ -255,7 +255,7 @@ def test_setting_stays_where_the_statement_sets_it_to_a_constant(
          (1366, b"22007", b"Incorrect integer value: ****")),
     ],
 )  # fmt: skip
-def test_errors_of_mysql(
+def test_mysql_error_contains_no_values(
     statement: str, number: int, state: bytes, message: bytes, left: tuple[int, bytes, bytes] | None
 ) -> None:
     session = make_session()
@@ -309,8 +309,8 @@ ERRORS_ABOUT_NAMES = {
 }
 
 
-def test_only_errors_about_names_keep_their_words() -> None:
-    """The words of every other error may come from a row, such as those of 1062 (ER_DUP_ENTRY)."""
+def test_only_mysql_errors_about_names_keep_their_words() -> None:
+    """The words of every other error can come from a row, as in 1062 (ER_DUP_ENTRY)."""
     keep = {number for number in range(10_000) if is_about_names(b"%d" % number, ("select 1 from t",))}
     assert keep == set(ERRORS_ABOUT_NAMES)
 
@@ -321,13 +321,13 @@ def test_error_without_a_number_is_not_about_names(number: bytes) -> None:
 
 
 @pytest.mark.parametrize("number", sorted(ERRORS_ABOUT_NAMES))
-def test_attack_a_setting_takes_the_name_that_an_error_quotes_from_a_value(number: int) -> None:
+def test_attack_mysql_error_about_a_setting_that_a_value_names_is_masked(number: int) -> None:
     from_a_value = {1115, 1273, 1286}
     assert is_about_names(b"%d" % number, ("set storage_engine = @value",)) == (number not in from_a_value)
 
 
-def test_only_so_many_quotes_of_a_message_are_looked_up() -> None:
-    """What follows is withheld, whatever it says."""
+def test_quoted_words_beyond_the_lookup_limit_are_masked() -> None:
+    """Quotes after the limit are unknown, whatever they contain."""
     is_known = make_known_check("select surname from users", SCHEMA)
     assert [is_known(b"surname") for _ in range(_LOOKS)] == [True] * _LOOKS
     assert not is_known(b"surname")
@@ -359,13 +359,13 @@ def test_only_words_of_the_statement_and_names_of_the_target_are_known(segment: 
 
 
 @pytest.mark.parametrize("statement", [None, ""])
-def test_without_a_statement_and_a_schema_nothing_is_known(statement: str | None) -> None:
+def test_no_word_is_known_without_a_statement_and_a_schema(statement: str | None) -> None:
     assert not make_known_check(statement, None)(b"surname")
     assert make_known_check(statement, SCHEMA)(b"note")
 
 
-def test_attack_a_message_that_takes_long_to_read() -> None:
-    """Thousands of numbers and quotes, each of which would be looked for in a long statement."""
+def test_attack_message_of_thousands_of_numbers_and_quotes_is_masked() -> None:
+    """A message of thousands of numbers and quotes, each to be searched for in a long statement."""
     said = b'7 "x" ' * 600
-    assert told({"M": said, "D": b"5 " * 1_000_000}, "select 1 " * 100_000)["D"] == b"****"
-    assert b"7" not in told({"M": said}, "select 1 " * 100_000)["M"]
+    assert masked_fields({"M": said, "D": b"5 " * 1_000_000}, "select 1 " * 100_000)["D"] == b"****"
+    assert b"7" not in masked_fields({"M": said}, "select 1 " * 100_000)["M"]

@@ -1,4 +1,4 @@
-"""What the words of MySQL's statements tell about their answers."""
+"""Facts about answers that the words of a MySQL statement reveal."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ PLAIN = [
 
 
 @pytest.mark.parametrize(("text", "is_code"), [*[(one, True) for one in CODE], *[(one, False) for one in PLAIN]])
-def test_code_is_known_by_its_words(text: str, is_code: bool) -> None:
+def test_statement_that_runs_code_is_recognised_by_its_words(text: str, is_code: bool) -> None:
     assert runs_code((text,)) is is_code
     assert runs_code(("select 1", text)) is is_code
 
@@ -93,7 +93,7 @@ def test_code_is_known_by_its_words(text: str, is_code: bool) -> None:
         ("select '" + "x" * 70_000 + "'", True),
     ],
 )
-def test_description_may_vary_where_a_server_sees_a_constant(text: str, may_vary: bool) -> None:
+def test_description_can_vary_if_the_server_can_fold_a_constant(text: str, may_vary: bool) -> None:
     assert varies((text,)) is may_vary
 
 
@@ -109,6 +109,8 @@ def test_description_may_vary_where_a_server_sees_a_constant(text: str, may_vary
         (("execute s",), False, True),
     ],
 )
-def test_what_a_statement_sets(texts: tuple[str, ...], sets: bool, chooses: bool) -> None:
+def test_statements_that_set_variables_or_the_insert_id_are_recognised(
+    texts: tuple[str, ...], sets: bool, chooses: bool
+) -> None:
     assert sets_something(texts) is sets
     assert chooses_insert_id(texts) is chooses

@@ -49,7 +49,7 @@ def masked(kind: InfoType, text: str, column: str = "") -> str:
         (InfoType.PASSPORT, "part no C01X00T47", None),
     ],
 )
-def test_a_value_is_found_where_its_text_says_what_it_is(kind: InfoType, text: str, expected: str | None) -> None:
+def test_personal_value_is_masked_after_its_label(kind: InfoType, text: str, expected: str | None) -> None:
     assert masked(kind, text) == (text if expected is None else expected)
 
 
@@ -69,17 +69,19 @@ def test_a_value_is_found_where_its_text_says_what_it_is(kind: InfoType, text: s
         (InfoType.AGE, "page", "7", False),
     ],
 )
-def test_a_column_name_says_what_its_values_are(kind: InfoType, column: str, value: str, is_found: bool) -> None:
+def test_personal_value_is_masked_in_a_column_named_like_its_type(
+    kind: InfoType, column: str, value: str, is_found: bool
+) -> None:
     assert masked(kind, value, column) == ("****" if is_found else value)
 
 
-def test_ages_in_a_column_of_numbers_become_zero() -> None:
+def test_ages_in_a_numeric_column_become_zero() -> None:
     detectors = detectors_for(frozenset({InfoType.AGE}), column="age")
     assert mask_numbers(detectors, [b"7", b"42", b"4200"], Hits()) == [b"0", b"0", b"4200"]
     assert mask_numbers(detectors_for(frozenset({InfoType.AGE}), column="quantity"), [b"7"], Hits()) is None
 
 
-def test_keys_of_json_documents_say_what_their_values_are() -> None:
+def test_personal_values_in_json_are_masked_by_their_keys() -> None:
     detectors = detectors_for(frozenset({InfoType.FIRST_NAME, InfoType.PASSWORD}))
     document = b'{"first_name": "Anna", "password": "s3cret", "note": "hello"}'
     assert mask_documents(detectors, [document], Hits()) == [
@@ -87,7 +89,7 @@ def test_keys_of_json_documents_say_what_their_values_are() -> None:
     ]
 
 
-def test_personal_types_are_masked_only_where_they_are_named() -> None:
+def test_personal_types_are_not_default_types() -> None:
     assert not PERSONAL_TYPES & DEFAULT_TYPES
 
 
@@ -107,7 +109,7 @@ def test_names_of_data_loss_prevention_services_are_accepted(name: str, kind: In
 
 @pytest.mark.parametrize("column", ["", "first_name", "password", "street", "age", "gender"])
 @given(text=ANY_TEXT)
-def test_masking_twice_is_masking_once(column: str, text: bytes) -> None:
+def test_masking_of_personal_types_is_idempotent(column: str, text: bytes) -> None:
     detectors = detectors_for(frozenset(PERSONAL_TYPES), column=column)
     once = mask_texts(detectors, [text], Hits()) or [text]
     assert mask_texts(detectors, once, Hits()) in (None, once)

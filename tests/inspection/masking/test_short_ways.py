@@ -1,4 +1,4 @@
-"""Every short way answers what a plain search in each cell alone answers: whole columns, lines, looks ahead."""
+"""Every shortcut of the search (whole columns, lines, look-ahead) gives the results of a plain search per cell."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def plainly(kinds: frozenset[InfoType], cell: bytes, hits: Hits) -> bytes:
 
 @st.composite
 def nearly(draw: st.DrawFn, value: str) -> str:
-    """The value with a character too many, too few or another, most often at an edge."""
+    """Return the value with a character added, removed or changed, most often at an edge."""
     place = draw(st.sampled_from([0, len(value), draw(st.integers(0, len(value)))]))
     left_out = draw(st.integers(0, 1))
     between = draw(st.sampled_from(["", "0", "7", "x", "_", " ", "-", ".", "+", "(", "/", "@", "*", "\\n", ":"]))
@@ -62,7 +62,7 @@ def nearly(draw: st.DrawFn, value: str) -> str:
 
 @st.composite
 def columns(draw: st.DrawFn) -> list[bytes]:
-    """Values of one kind, and among them, now and then, what is not quite one."""
+    """Draw values of one type, sometimes mixed with near misses."""
     true = TRUE_VALUES[draw(st.sampled_from(sorted(QUICK)))]()
     odd = draw(st.sampled_from([true, true | true.flatmap(nearly), true | SOUP | st.just("")]))
     before = draw(st.sampled_from(["", "", "+", "+1 ", "1-", "(", "0"]))
@@ -93,15 +93,15 @@ def check(kinds: frozenset[InfoType], cells: list[bytes], found: list[bytes] | N
 @example([b"04000 0000 x"], ALL)
 @example([b"ad6600000000000000000000_"], ALL)
 @example([b"1.2.3.4", b"255.255.255.255", b"001.002.003.004"], ALL)
-def test_columns(cells: list[bytes], kinds: frozenset[InfoType]) -> None:
+def test_fast_column_masking_equals_a_plain_search_of_each_cell(cells: list[bytes], kinds: frozenset[InfoType]) -> None:
     hits = Hits()
     check(kinds, cells, mask_texts(detectors_for(kinds), cells, hits), hits)
 
 
 @settings(max_examples=examples(500), deadline=None)
 @given(st.data(), KINDS)
-def test_whole_texts(data: st.DataObject, kinds: frozenset[InfoType]) -> None:
-    """What the expression of a whole text matches, it may replace: from the expression, not from our own values."""
+def test_whole_text_masking_equals_a_plain_search(data: st.DataObject, kinds: frozenset[InfoType]) -> None:
+    """Texts are generated from the whole-text expressions, not from our own sample values."""
     whole = data.draw(st.sampled_from([detector.whole for detector in ORDER if detector.whole is not None]))
     cells = data.draw(st.lists(st.from_regex(whole.value, fullmatch=True), min_size=1, max_size=3))
     hits = Hits()
@@ -123,7 +123,9 @@ def test_whole_texts(data: st.DataObject, kinds: frozenset[InfoType]) -> None:
 @example([b"a@b.co\tb", b"c\t\x00\td"], b"\n", ALL)
 @example([b"a@b.co\t\x00\tb", b"c\td"], b"\n", ALL)
 @example([b"a@b.co\tb\t\x00", b"c\td\te"], b"\n", ALL)
-def test_lines(lines: list[bytes], end: bytes, kinds: frozenset[InfoType]) -> None:
+def test_fast_line_masking_equals_a_plain_search_of_each_line(
+    lines: list[bytes], end: bytes, kinds: frozenset[InfoType]
+) -> None:
     hits = Hits()
     # Without escapes, which are edges in a copy (test_lines.py).
     lines = [line.replace(b"\\", b"/") + end for line in lines]
@@ -145,7 +147,7 @@ CUSTOM += [(CustomType("OWN", words=("ab", "1 b")),), (CustomType("OWN", words=(
 )
 @example(["a", "b"], CUSTOM[0])
 @example(["a@b.co"], (CustomType("OWN", pattern_regex=r"\*@"),))
-def test_customers_types_see_each_cell_alone(cells: list[str], custom: tuple[CustomType, ...]) -> None:
+def test_custom_types_search_each_cell_separately(cells: list[str], custom: tuple[CustomType, ...]) -> None:
     detectors = detectors_for(frozenset({InfoType.EMAIL_ADDRESS}), custom)
     texts = [cell.encode() for cell in cells]
     together, alone = Hits(), Hits()

@@ -1,4 +1,4 @@
-"""What takes the place of values."""
+"""Replacement values of each masking strategy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PARTIAL, HASH = Substitutes(Strategy.PARTIAL, b""), Substitutes(Strategy.HASH, K
         ("BADGE", "Zoë", "Z****"),
     ],
 )
-def test_partly_shown(kind: str, value: str, shown: str) -> None:
+def test_partial_strategy_shows_only_the_documented_part(kind: str, value: str, shown: str) -> None:
     assert PARTIAL.replace_found(kind, value.encode()) == shown.encode()
 
 
@@ -42,8 +42,8 @@ def test_partly_shown(kind: str, value: str, shown: str) -> None:
 @example(InfoType.IP_ADDRESS, "00")
 @example(InfoType.IBAN_CODE, "0")
 @example(InfoType.CREDIT_CARD, "000")
-def test_never_more_than_half_is_shown(kind: str, value: str) -> None:
-    """Of the letters and digits; but for the domain of an address."""
+def test_partial_strategy_shows_at_most_half_of_a_value(kind: str, value: str) -> None:
+    """Counts letters and digits, without the domain of an e-mail address."""
     shown = PARTIAL.replace_found(kind, value.encode()).decode("utf-8", "replace")
     if "@" in shown:
         shown = shown.partition("@")[0]
@@ -51,7 +51,7 @@ def test_never_more_than_half_is_shown(kind: str, value: str) -> None:
     assert kept <= max(1, len(value) // 2)
 
 
-def test_hashes_are_keyed_stable_and_of_one_shape() -> None:
+def test_hashes_are_keyed_stable_and_of_one_format() -> None:
     one = HASH.replace_found("EMAIL_ADDRESS", b"ann@example.com")
     assert re.fullmatch(rb"h_[a-p]{32}", one)
     assert one == Substitutes(Strategy.HASH, KEY).replace_found("CUSTOM", b"ann@example.com")
@@ -62,8 +62,8 @@ def test_hashes_are_keyed_stable_and_of_one_shape() -> None:
         Substitutes(Strategy.HASH, b"")
 
 
-def test_a_made_up_hash_is_hashed() -> None:
-    """Attack: write a secret that looks hashed already."""
+def test_forged_hash_is_hashed_again() -> None:
+    """Attack: write a secret that looks like a hash."""
     forged = b"h_" + b"a" * 32
     assert HASH.change(Scalar.TEXT, forged) != forged
     made = HASH.change(Scalar.TEXT, b"x")
@@ -86,8 +86,8 @@ def test_a_made_up_hash_is_hashed() -> None:
         (Scalar.MOMENT, b"4177-11-05 00:00:00"),
     ],
 )
-def test_value_in_the_range_of_hashes_is_hashed(scalar: Scalar, value: bytes) -> None:
-    """Attack: move a value to where hashes lie."""
+def test_value_in_the_numeric_range_of_hashes_is_hashed(scalar: Scalar, value: bytes) -> None:
+    """Attack: shift a value into the range of hashes."""
     made = HASH.change(scalar, value)
     assert made is not None
     assert made != value
@@ -95,8 +95,8 @@ def test_value_in_the_range_of_hashes_is_hashed(scalar: Scalar, value: bytes) ->
 
 @given(st.sampled_from(["", "1.5", "-7", "2001-02-03", "2001-02-03 04:05:06", "04:05:06", "0 0 7", str(UUID(int=7)),
                         "10.0.0.1", "08002b010203"]))  # fmt: skip
-def test_hash_is_hashed_like_any_other_value(value: str) -> None:
-    """Attack: write a hash, or guess one, and learn by its reappearance which value it stands for."""
+def test_hash_of_a_hash_differs_from_the_hash(value: str) -> None:
+    """Attack: write a real or guessed hash, and learn its value when the same hash appears again."""
     for scalar in Scalar:
         try:
             made = HASH.change(scalar, value.encode())
@@ -114,7 +114,7 @@ def test_hashes_of_numbers_fit_their_type(scalar: Scalar, bits: int, value: int)
     assert -(2**bits) <= int(made) < -(2 ** (bits - 1))
 
 
-def test_one_number_is_one_hash_however_it_is_written() -> None:
+def test_equal_numbers_of_different_type_or_scale_have_one_hash() -> None:
     whole = HASH.change(Scalar.BIGINT, b"42")
     assert HASH.change(Scalar.DECIMAL, b"42") == HASH.change(Scalar.DECIMAL, b"42.00") == whole
     assert HASH.change(Scalar.DECIMAL, b"42.5") != whole
@@ -127,7 +127,7 @@ _DOCUMENTS = st.recursive(
 
 
 @given(_DOCUMENTS, st.sampled_from([Strategy.REPLACE, Strategy.PARTIAL, Strategy.HASH]))
-def test_documents_keep_their_shape(document: object, strategy: Strategy) -> None:
+def test_masked_json_document_keeps_its_structure(document: object, strategy: Strategy) -> None:
     made = Substitutes(strategy, KEY).change(Scalar.JSON, json.dumps(document).encode())
     assert made is not None
     assert shape(json.loads(made), strategy) == shape(document, strategy)
@@ -143,20 +143,20 @@ def shape(node: object, strategy: Strategy) -> object:
     return "number" if isinstance(node, int | float) else type(node)
 
 
-def test_no_document_passes_because_it_cannot_be_read() -> None:
-    """Attack: nest a document so deep that reading it fails."""
+def test_unreadable_json_document_becomes_null() -> None:
+    """Attack: nest a document so deeply that parsing it fails."""
     for document in (b"{", b"[" * 100_000 + b"]" * 100_000, b"\xff"):
         assert PARTIAL.change(Scalar.JSON, document) is None
 
 
 @given(st.integers(min_value=0, max_value=10**30), st.integers(0, 3))
-def test_a_number_is_the_same_however_it_is_written(number: int, zeros: int) -> None:
+def test_masked_decimal_does_not_depend_on_zeros(number: int, zeros: int) -> None:
     short, long = b"0" * zeros + b"%d" % number, b"%d.00" % number
     for one in (HASH, PARTIAL):
         assert one.change(Scalar.DECIMAL, short) == one.change(Scalar.DECIMAL, long)
 
 
-def test_what_is_remembered_has_a_bound() -> None:
+def test_cache_of_substitutes_is_bounded() -> None:
     one = Substitutes(Strategy.PARTIAL, b"")
     for number in range(_MEMO + 10):
         one.change(Scalar.TEXT, b"name %d" % number)

@@ -1,4 +1,4 @@
-"""What a rule that looks for types by value puts in the place of a cell in which it finds one."""
+"""Replacement of cells by a rule that searches for information types."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOT_LOOKED_AT = [scalar for scalar in Scalar if scalar not in {*NUMBERS, *TEXTS,
 
 
 def change(strategy: Strategy, scalar: Scalar, value: bytes) -> tuple[bytes | None, dict[str, int]]:
-    """Return what takes the place of the value, and the hits that were counted."""
+    """Return the replacement of the value and the counted hits."""
     search = ValueSearch(TYPES, (), 0.5, Substitutes(strategy, KEY if strategy is Strategy.HASH else b""))
     hits = Hits()
     new = search.change(search.detectors(), hits)(scalar, value)
@@ -41,7 +41,7 @@ def change(strategy: Strategy, scalar: Scalar, value: bytes) -> tuple[bytes | No
         (Scalar.ADDRESS, b"2001:db8::1", InfoType.IP_ADDRESS),
     ],
 )
-def test_cell_with_a_value_becomes_what_the_strategy_makes_of_it(
+def test_cell_that_contains_a_value_is_replaced_by_the_strategy(
     scalar: Scalar, value: bytes, kind: InfoType, strategy: Strategy
 ) -> None:
     new, hits = change(strategy, scalar, value)
@@ -68,5 +68,5 @@ def test_cell_with_a_value_becomes_what_the_strategy_makes_of_it(
         *((scalar, CARD) for scalar in NOT_LOOKED_AT),
     ],
 )
-def test_cell_without_a_value_stays(scalar: Scalar, value: bytes, strategy: Strategy) -> None:
+def test_cell_without_a_value_stays_unchanged(scalar: Scalar, value: bytes, strategy: Strategy) -> None:
     assert change(strategy, scalar, value) == (value, {})

@@ -1,4 +1,4 @@
-"""Properties that hold for every kind, whatever the text."""
+"""Properties of masking for every information type and any text."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def masked(text: bytes, detectors: Detectors = ALL) -> bytes:
 @example(b"4111111111114242 4242 4242 4242", ALL)
 @example(b"a@b.co@c.de", ALL)
 @example(b"555-123-4567.1.2.3.4", ALL)
-def test_masking_twice_is_masking_once(text: bytes, detectors: Detectors) -> None:
+def test_masking_is_idempotent_for_every_set_of_types(text: bytes, detectors: Detectors) -> None:
     once = masked(text, detectors)
     assert masked(once, detectors) == once
 
 
 @settings(max_examples=examples(500), deadline=None)
 @given(st.lists(ANY_TEXT, max_size=8), TYPES)
-def test_texts_are_masked_the_same_together_and_alone(texts: list[bytes], detectors: Detectors) -> None:
+def test_masking_texts_together_equals_masking_each_alone(texts: list[bytes], detectors: Detectors) -> None:
     together, alone = Hits(), Hits()
     each = [mask_text(detectors, text, alone) for text in texts]
     found = mask_texts(detectors, texts, together)
@@ -55,9 +55,7 @@ def test_texts_are_masked_the_same_together_and_alone(texts: list[bytes], detect
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.lists(ANY_TEXT, min_size=1, max_size=4), st.lists(st.integers(0, 3), min_size=40, max_size=60), TYPES)
-def test_repeated_texts_are_masked_and_counted_as_often_as_they_are_there(
-    some: list[bytes], places: list[int], detectors: Detectors
-) -> None:
+def test_repeated_texts_are_each_masked_and_counted(some: list[bytes], places: list[int], detectors: Detectors) -> None:
     texts = [some[place % len(some)] for place in places]
     together, alone = Hits(), Hits()
     each = [mask_text(detectors, text, alone) or text for text in texts]
@@ -78,7 +76,7 @@ def digits_of(text: str) -> str:
 @pytest.mark.parametrize("kind", sorted(QUICK))
 @settings(max_examples=examples(400), deadline=None)
 @given(data=st.data())
-def test_a_planted_value_is_always_masked(kind: InfoType, data: st.DataObject) -> None:
+def test_valid_value_is_masked_in_any_surrounding_text(kind: InfoType, data: st.DataObject) -> None:
     value = data.draw(TRUE_VALUES[kind]())
     before, after = data.draw(EDGES), data.draw(EDGES.filter(lambda edge: edge != "\\n"))
     # Groups with colons go on at a colon: more of them are a longer address, or a fingerprint.
@@ -99,7 +97,7 @@ def test_a_planted_value_is_always_masked(kind: InfoType, data: st.DataObject) -
 
 @settings(max_examples=examples(500), deadline=None)
 @given(SOUP.map(str.encode))
-def test_the_quick_look_never_misses_what_a_form_finds(text: bytes) -> None:
+def test_candidate_expression_matches_every_text_that_a_form_masks(text: bytes) -> None:
     for detector in ORDER:
         for form in detector.forms:
             if form.mask(text).hits:
@@ -108,14 +106,14 @@ def test_the_quick_look_never_misses_what_a_form_finds(text: bytes) -> None:
 
 @settings(max_examples=examples(300), deadline=None)
 @given(ANY_TEXT)
-def test_a_replacement_holds_nothing_that_ends_a_quoted_text(text: bytes) -> None:
+def test_masking_adds_no_quotes_separators_or_white_space(text: bytes) -> None:
     for character in b"\"'{},\\ \t\n\x00":
         assert masked(text).count(character) <= text.count(character)
 
 
 @settings(max_examples=examples(300), deadline=None)
 @given(ANY_TEXT)
-def test_sizes_are_those_of_the_values(text: bytes) -> None:
+def test_counted_size_is_that_of_the_masked_values(text: bytes) -> None:
     hits = Hits()
     mask_text(ALL, text, hits)
     assert 0 <= hits.size <= len(text)
@@ -123,14 +121,14 @@ def test_sizes_are_those_of_the_values(text: bytes) -> None:
     assert sum(hits.counts.values()) <= hits.size
 
 
-def test_a_masking_that_loses_a_text_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_masking_raises_if_the_number_of_texts_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(texts_module, "_mask_held", lambda *_: b"one text")
     with pytest.raises(RuntimeError, match="1 texts for 2"):
         mask_texts(ALL, [b"a@example.com", b"b"], Hits())
 
 
 @pytest.mark.parametrize("memory", [1 << 14, 1 << 18, 1 << 19, 1 << 20, 1 << 22])
-def test_a_quick_look_with_little_memory_finds_the_same_or_is_none(
+def test_quick_search_with_little_memory_finds_the_same_or_cannot_be_built(
     memory: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = ("ann@example.com", "4111111111111111", "SSN", "ghp_" + "x1" * 18, "+44 20 7946 0958")
@@ -146,7 +144,7 @@ def test_a_quick_look_with_little_memory_finds_the_same_or_is_none(
     assert [sorted(which(text) or ()) for text in texts] == wanted
 
 
-def test_hostile_texts_end_in_good_time() -> None:
+def test_address_after_200_kb_of_hostile_text_is_masked() -> None:
     pieces = [
         b"a",
         b"1",
@@ -172,6 +170,6 @@ def test_hostile_texts_end_in_good_time() -> None:
         assert masked(text) != text
 
 
-def test_a_name_of_many_apostrophes_before_an_at_is_looked_through_once() -> None:
+def test_address_after_a_million_apostrophes_is_masked() -> None:
     assert masked(b"a'" * 1_000_000 + b"a@b.co") == b"****@****"
     assert masked(b"''" * 1_000_000 + b"a@b.co").endswith(b"'****@****")

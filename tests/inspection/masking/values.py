@@ -1,4 +1,4 @@
-"""Hypothesis strategies for true values of each kind, and for texts that look a little like them."""
+"""Hypothesis strategies for valid values of each information type and for similar texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for the parsers of MySQL, T-SQL and Oracle alike."""
+"""Properties shared by the parsers of MySQL, T-SQL and Oracle."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ dialects = pytest.mark.parametrize("dialect", list(_DIALECTS))
 
 
 def _has_code(text: str) -> bool:
-    """What may hold semicolons of its own: concatenated, what follows belongs to it."""
+    """Whether the text can contain its own semicolons, so that text after it would belong to it."""
     return any(word in text.upper() for word in ("BEGIN", "DECLARE", "CREATE", "FUNCTION", "GO", "--", "#", "/"))
 
 
@@ -81,7 +81,7 @@ def module(request: pytest.FixtureRequest) -> ModuleType:
 @dialects
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_nothing_raises(dialect: str, data: st.DataObject) -> None:
+def test_parsing_of_any_text_does_not_raise_and_yields_effects(dialect: str, data: st.DataObject) -> None:
     pieces = st.lists(st.one_of(st.sampled_from(_PIECES), st.text(max_size=5)), max_size=25).map(" ".join)
     cut = st.sampled_from(_TEXTS[dialect]).flatmap(lambda text: st.integers(0, len(text)).map(lambda end: text[:end]))
     text = data.draw(st.one_of(pieces, pieces.map(lambda each: each.replace(" ", "")), cut))
@@ -93,7 +93,7 @@ def test_nothing_raises(dialect: str, data: st.DataObject) -> None:
 @dialects
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_comments_blanks_and_case_change_nothing(dialect: str, data: st.DataObject) -> None:
+def test_comments_spaces_and_case_do_not_change_the_judgement(dialect: str, data: st.DataObject) -> None:
     plain = [
         text for text in _TEXTS[dialect] if not set(text) & set("'\"`[/#@:") and "--" not in text and text.isascii()
     ]
@@ -113,7 +113,7 @@ def test_comments_blanks_and_case_change_nothing(dialect: str, data: st.DataObje
 @dialects
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_a_batch_does_what_its_statements_do(dialect: str, data: st.DataObject) -> None:
+def test_effects_of_a_batch_are_those_of_its_statements(dialect: str, data: st.DataObject) -> None:
     whole = [text for text in _TEXTS[dialect] if not _has_code(text) and "{" not in text]
     parser = _PARSERS[dialect]
     whole = [text for text in whole if Effect.UNKNOWN not in effects_of(parser.parse(text))]
@@ -124,7 +124,7 @@ def test_a_batch_does_what_its_statements_do(dialect: str, data: st.DataObject) 
 
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
-def test_no_statement_of_t_sql_hides_behind_another_without_a_semicolon(data: st.DataObject) -> None:
+def test_tsql_statement_without_a_separating_semicolon_is_found(data: st.DataObject) -> None:
     parser = _PARSERS["tsql"]
     whole = [text for text in _TEXTS["tsql"] if not _has_code(text) and text[:1].isalpha()]
     whole = [text for text in whole if all(each.tag for each in parser.parse(text))]  # with no open quotes
@@ -136,7 +136,7 @@ def test_no_statement_of_t_sql_hides_behind_another_without_a_semicolon(data: st
 
 
 @dialects
-def test_a_thousand_levels_are_unknown_and_crash_nothing(dialect: str) -> None:
+def test_deeply_nested_statement_is_unknown(dialect: str) -> None:
     parser = _PARSERS[dialect]
     deep = ["(" * 5000, "SELECT " + "NOT " * 5000 + "1", "SELECT " + "- " * 5000 + "1", "SELECT " + "CASE WHEN " * 5000]
     deep += [
@@ -149,7 +149,7 @@ def test_a_thousand_levels_are_unknown_and_crash_nothing(dialect: str) -> None:
 
 
 @dialects
-def test_long_lists_are_judged(dialect: str) -> None:
+def test_statement_with_a_long_list_is_judged(dialect: str) -> None:
     parser = _PARSERS[dialect]
     assert effects_of(parser.parse("SELECT a FROM t WHERE b IN (" + ", ".join(map(str, range(5000))) + ")")) == {
         Effect.READ
@@ -161,12 +161,14 @@ def test_long_lists_are_judged(dialect: str) -> None:
 
 @dialects
 @pytest.mark.parametrize("text", ["", "  \n\t ", "-- nothing", "/* nothing */", ";;;", " ; -- x\n ;"])
-def test_blanks_and_comments_hold_no_statement(dialect: str, text: str) -> None:
+def test_blanks_and_comments_contain_no_statement(dialect: str, text: str) -> None:
     assert _PARSERS[dialect].parse(text + "\n") == ()
 
 
 @dialects
-def test_nothing_of_a_statement_is_logged_or_said(dialect: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_text_of_a_statement_is_neither_logged_nor_in_the_reason(
+    dialect: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.DEBUG):
         found = _PARSERS[dialect].parse(
             "SELECT 'secret-1' secret_2 secret_3 FROM; CALL secret_4 INTO; REPLACE secret_5 x y"
@@ -176,7 +178,7 @@ def test_nothing_of_a_statement_is_logged_or_said(dialect: str, caplog: pytest.L
 
 
 @dialects
-def test_what_the_target_declares_harmless_is_harmless(dialect: str) -> None:
+def test_function_that_the_target_declares_harmless_is_a_read(dialect: str) -> None:
     functions = {("app", name): Function("app", name, harmless) for name, harmless in (("calm", True), ("wild", False))}
     schema = TargetSchema(functions=functions, search_path=("app",))
     parser = _PARSERS[dialect]
@@ -209,14 +211,14 @@ def test_what_the_target_declares_harmless_is_harmless(dialect: str) -> None:
         ),
     ],
 )
-def test_tables_are_told(
+def test_tables_of_a_statement_are_its_objects(
     parser: MySqlParser | TSqlParser | OracleParser, text: str, tables: set[tuple[str, str]]
 ) -> None:
     found = {one for statement in parser.parse(text) for one in statement.objects}
     assert {(one.schema, one.name) for one in found if one.kind is ObjectKind.TABLE} == tables
 
 
-def test_functions_and_schemas_are_told() -> None:
+def test_functions_and_schemas_of_a_statement_are_its_objects() -> None:
     mysql, tsql, oracle = MySqlParser(), TSqlParser(), OracleParser()
     function = ObjectKind.FUNCTION
     assert ObjectName(function, "load_file") in mysql.parse("SELECT Load_File('x')")[0].objects
@@ -225,7 +227,7 @@ def test_functions_and_schemas_are_told() -> None:
     assert ObjectName(function, "request", "utl_http") in oracle.parse("SELECT UTL_HTTP.REQUEST('x') FROM t")[0].objects
 
 
-def test_the_cache_is_bounded_and_answers_the_same() -> None:
+def test_text_cache_is_bounded_and_returns_the_cached_result() -> None:
     cache: TextCache[str] = TextCache()
     for number in range(CACHED_TEXTS + 10):
         cache.put(f"select {number}", None, "x")
@@ -254,7 +256,7 @@ def test_the_cache_is_bounded_and_answers_the_same() -> None:
         "SYSDATE is not null",
     ],
 )
-def test_what_may_hold_for_every_row_is_no_condition(dialect: str, condition: str) -> None:
+def test_condition_that_can_hold_for_every_row_counts_as_no_where(dialect: str, condition: str) -> None:
     [found] = _PARSERS[dialect].parse(f"delete from t where {condition}")
     assert found.without_where
 
@@ -264,6 +266,6 @@ def test_what_may_hold_for_every_row_is_no_condition(dialect: str, condition: st
     "condition",
     ["id is not null", "not (id = 1)", "id between 1 and id", "t.sysdate > 1", "id = 5 and 1 is not null", "1 = 2"],
 )
-def test_what_looks_at_rows_is_a_condition(dialect: str, condition: str) -> None:
+def test_condition_that_filters_rows_counts_as_where(dialect: str, condition: str) -> None:
     [found] = _PARSERS[dialect].parse(f"delete from t where {condition}")
     assert not found.without_where

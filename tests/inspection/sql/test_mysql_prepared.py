@@ -16,11 +16,11 @@ def effects(one: MySqlPreparedStatements, text: str) -> list[set[str]]:
     return [{effect.value for effect in statement.effects} for statement in one.parse(text)]
 
 
-def test_execute_of_a_name_that_nobody_saw_prepared_is_unknown() -> None:
+def test_execute_of_a_name_that_was_never_prepared_is_unknown() -> None:
     assert effects(session(), "execute p") == [{"unknown"}]
 
 
-def test_execute_does_what_was_prepared() -> None:
+def test_execute_has_the_effects_and_objects_of_the_prepared_statement() -> None:
     one = session()
     one.record_statement("prepare p from 'delete from t'")
     (statement,) = one.parse("execute P")
@@ -31,17 +31,17 @@ def test_execute_does_what_was_prepared() -> None:
     assert one.executed_statements("execute p") == ["delete from t"]
 
 
-def test_what_was_judged_but_never_passed_is_not_known() -> None:
+def test_execute_is_unknown_if_prepare_was_judged_but_not_forwarded() -> None:
     one = session()
     one.parse("prepare p from 'select 1'")
     assert effects(one, "execute p") == [{"unknown"}]
 
 
-def test_preparing_has_the_effects_of_what_is_prepared() -> None:
+def test_prepare_has_the_effects_of_its_statement() -> None:
     assert effects(session(), "prepare p from 'drop table t'") == [{"session", "ddl"}]
 
 
-def test_within_one_text_the_order_counts() -> None:
+def test_execute_in_one_text_is_known_only_after_its_prepare() -> None:
     assert effects(session(), "prepare p from 'select 1'; execute p") == [{"session", "read"}] * 2
     assert effects(session(), "execute p; prepare p from 'select 1'")[0] == {"unknown"}
 
@@ -55,7 +55,7 @@ def test_within_one_text_the_order_counts() -> None:
         "'delete ' 'from t where id = 1'",
     ],
 )
-def test_a_text_is_known_from_literals_and_from_what_is_made_of_them(source: str) -> None:
+def test_prepared_text_is_known_from_literals_and_expressions_of_literals(source: str) -> None:
     one = session()
     one.record_statement(f"prepare p from {source}")
     assert {"session", "write"} <= effects(one, "execute p")[0]
@@ -79,7 +79,7 @@ def test_a_text_is_known_from_literals_and_from_what_is_made_of_them(source: str
         "execute never_prepared",
     ],
 )
-def test_attack_a_variable_that_something_else_fills(fills: str) -> None:
+def test_attack_prepare_from_a_variable_of_unknown_content_is_unknown(fills: str) -> None:
     one = session()
     one.record_statement("set @q = 'select 1'")
     one.record_statement(fills)
@@ -87,15 +87,15 @@ def test_attack_a_variable_that_something_else_fills(fills: str) -> None:
     assert effects(one, "execute p") == [{"unknown"}]
 
 
-def test_attack_prepared_harmlessly_under_a_name_that_holds_a_write() -> None:
-    """The second PREPARE may have failed."""
+def test_attack_harmless_prepare_under_a_used_name_does_not_hide_the_write() -> None:
+    """The second PREPARE can have failed."""
     one = session()
     one.record_statement("prepare p from 'delete from t'")
     one.record_statement("prepare p from 'select 1'")
     assert "write" in effects(one, "execute p")[0]
 
 
-def test_attack_a_variable_that_was_set_by_what_was_executed() -> None:
+def test_attack_prepare_from_a_variable_that_an_execute_set_is_judged() -> None:
     one = session()
     one.record_statement("prepare p from 'set @q = \"drop table t\"'")
     one.record_statement("execute p")
@@ -103,20 +103,20 @@ def test_attack_a_variable_that_was_set_by_what_was_executed() -> None:
     assert effects(one, "execute r") == [{"session", "ddl"}]
 
 
-def test_attack_a_text_that_is_read_in_two_ways() -> None:
+def test_attack_ambiguous_prepared_text_is_not_harmless() -> None:
     one = session()
     one.record_statement("prepare p from 'select \\'a\\\\\\', 1; drop table t; -- \\''")
     assert effects(one, "execute p")[0] & {"ddl", "unknown"}
 
 
-def test_a_text_with_a_quote_behind_a_backslash_is_unknown() -> None:
-    """Which of its two meanings it has, only the session's sql_mode tells."""
+def test_prepared_text_with_an_escaped_quote_is_unknown() -> None:
+    """Only the session's sql_mode decides between its two meanings."""
     one = session()
     one.record_statement("prepare p from 'delete from t where id = \\'1\\''")
     assert "unknown" in effects(one, "execute p")[0]
 
 
-def test_arguments_that_call_code_are_unknown() -> None:
+def test_execute_with_an_argument_that_calls_code_is_unknown() -> None:
     one = session()
     one.record_statement("prepare p from 'select ?'")
     assert effects(one, "execute p using @a") == [{"session", "read"}]
@@ -125,7 +125,7 @@ def test_arguments_that_call_code_are_unknown() -> None:
     assert "unknown" in {effect.value for effect in statement.effects}
 
 
-def test_what_was_missed_is_lost() -> None:
+def test_execute_is_unknown_after_a_gap() -> None:
     one = session()
     one.record_statement("prepare p from 'select 1'")
     one.record_gap()
@@ -133,7 +133,7 @@ def test_what_was_missed_is_lost() -> None:
     assert one.executed_statements("execute p") == []
 
 
-def test_more_than_is_kept_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_execute_is_unknown_after_more_variables_than_are_tracked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST", 3)
     one = session()
     for n in range(4):
@@ -142,7 +142,7 @@ def test_more_than_is_kept_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     assert effects(one, "execute p") == [{"unknown"}]
 
 
-def test_only_what_matters_later_is_kept() -> None:
+def test_only_statements_that_can_affect_later_ones_are_recorded() -> None:
     assert not session().matters_later("select * from users where name = 'x'")
     for text in ("set @q = 'x'", "call p()", "PREPARE p FROM 'x'"):
         assert session().matters_later(text)
@@ -152,13 +152,13 @@ def test_only_what_matters_later_is_kept() -> None:
     "source",
     ["_gbk'select 1'", "_swe7'select 1'", "_utf8'select \u00e9'", "_ucs2 'select 1'", "concat(_gbk'select ', '1')"],
 )
-def test_attack_a_text_in_another_character_set(source: str) -> None:
-    """In GBK the second half of a character may be a backtick, so that a name ends elsewhere."""
+def test_attack_prepared_text_with_a_charset_introducer_is_unknown(source: str) -> None:
+    """In GBK the second byte of a character can be a backtick, so that a name ends elsewhere."""
     assert "unknown" in effects(session(), f"prepare p from {source}")[0]
     assert "unknown" in effects(session(), f"execute immediate {source}")[0]
 
 
-def test_a_character_set_that_changes_nothing_is_passed_over() -> None:
+def test_prepared_text_with_a_utf8mb4_introducer_is_known() -> None:
     assert effects(session(), "prepare p from _utf8mb4'select 1'") == [{"session", "read"}]
     assert effects(session(), "prepare p from N'select 1'") == [{"session", "read"}]
 
@@ -174,20 +174,20 @@ def test_a_character_set_that_changes_nothing_is_passed_over() -> None:
         "set character set utf8",
     ],
 )
-def test_attack_texts_are_read_in_another_character_set(setting: str) -> None:
-    """SWE7 has letters where ASCII has backticks: what is a name to us is code to the server."""
+def test_attack_prepared_text_is_unknown_after_a_connection_charset_change(setting: str) -> None:
+    """SWE7 has letters in place of ASCII backticks: a name to the gateway is code to the server."""
     one = session()
     one.record_statement(f"{setting}; set @q = 'select 1'; prepare p from @q")
     assert "unknown" in effects(one, "execute p")[0]
 
 
-def test_character_sets_that_are_read_leave_texts_known() -> None:
+def test_prepared_text_is_known_under_readable_character_sets() -> None:
     one = session()
     one.record_statement("set collation_connection = utf8mb4_unicode_ci; set names latin1; prepare p from 'select 1'")
     assert effects(one, "execute p") == [{"session", "read"}]
 
 
-def test_attack_a_session_that_runs_texts_within_texts_is_lost_at_some_time() -> None:
+def test_attack_nested_executes_of_many_texts_become_unknown() -> None:
     one = session()
     for name, next_one in (("a", "b"), ("b", "c"), ("c", "d")):
         one.record_statement(f"prepare {name} from '{f'execute {next_one};' * 200}'")
@@ -195,7 +195,7 @@ def test_attack_a_session_that_runs_texts_within_texts_is_lost_at_some_time() ->
     assert "unknown" in effects(one, "execute d")[0]
 
 
-def test_what_has_passed_weighs_on_what_executes_it() -> None:
+def test_weight_of_a_session_is_the_length_of_its_prepared_texts() -> None:
     one = session()
     assert one.weight == 0
     one.record_statement("prepare p from 'select 1'")
@@ -207,6 +207,6 @@ def test_what_has_passed_weighs_on_what_executes_it() -> None:
     ["@@global.`max_connections`", "@@global . max_connections", "@@global/**/.max_connections", "@@persist.`x`",
      "autocommit = 1, @@GLOBAL.`x`"],
 )  # fmt: skip
-def test_attack_settings_of_the_server_in_other_spellings(name: str) -> None:
+def test_attack_global_setting_is_admin_in_every_spelling(name: str) -> None:
     assert effects(session(), f"set {name} = 50") == [{"session", "admin"}]
     assert effects(session(), "set @x = @@global.max_connections") == [{"session"}]

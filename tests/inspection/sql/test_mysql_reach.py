@@ -1,4 +1,4 @@
-"""Tables of MySQL and MariaDB that are more than tables: files of the server's, or tables of another one."""
+"""MySQL and MariaDB tables that access files of the server or tables of another server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def effects(text: str) -> set[str]:
         "alter table x engine = spider",
     ],
 )
-def test_attack_a_table_that_reaches_out(text: str) -> None:
+def test_attack_table_that_accesses_files_or_another_server_is_admin(text: str) -> None:
     assert effects(text) == {"ddl", "admin"}
 
 
@@ -34,10 +34,10 @@ def test_attack_a_table_that_reaches_out(text: str) -> None:
         "alter table x engine = Aria, add connection text default 'a'",
     ],
 )
-def test_a_plain_table_does_not(text: str) -> None:
+def test_plain_table_is_only_ddl(text: str) -> None:
     assert effects(text) == {"ddl"}
 
 
-def test_who_empties_a_partition_writes() -> None:
+def test_truncating_a_partition_is_a_write() -> None:
     assert effects("alter table x truncate partition p0, p1") == {"ddl", "write"}
     assert effects("alter table x add `truncate` int, add `partition` int") == {"ddl"}

@@ -1,4 +1,4 @@
-"""In MySQL's dialect: statements of one shape are judged alike, whatever their literals say, and their columns too."""
+"""Shapes of MySQL statements: equal shapes have equal judgements and lineage, whatever the literals."""
 
 from __future__ import annotations
 
@@ -105,27 +105,27 @@ NO_SHAPE = [
 
 
 @pytest.mark.parametrize(("one", "other"), ALIKE)
-def test_texts_that_differ_in_their_values_have_one_shape(one: str, other: str) -> None:
+def test_texts_that_differ_only_in_values_have_one_shape(one: str, other: str) -> None:
     assert shape(one) is not None
     assert shape(one) == shape(other)
     assert judge_text(one, None) == judge_text(other, None)
 
 
 @pytest.mark.parametrize("text", NO_SHAPE)
-def test_where_a_literal_may_matter_or_a_server_may_read_it_in_another_way_there_is_no_shape(text: str) -> None:
+def test_text_whose_literals_matter_or_are_ambiguous_has_no_shape(text: str) -> None:
     assert shape(text) is None
 
 
-def test_equal_literals_are_equal_in_the_shape() -> None:
+def test_shape_distinguishes_equal_literals_from_different_ones() -> None:
     always, seldom = "delete from t where a = 1 or not a = 1", "delete from t where a = 1 or not a = 2"
     assert None not in (shape(always), shape(seldom))
     assert shape(always) != shape(seldom)
-    # Whatever is not plain is one sign to who judges.
+    # Every literal that is not plain is one character to the judge.
     assert shape("delete from t where a = '!' or not a = '?'") == shape("delete from t where a = '?' or not a = '!'")
     assert shape("delete from t where a = '!' or not a = '?'") != shape("delete from t where a = 'b' or not a = 'c'")
 
 
-def test_names_in_quotes_are_no_values() -> None:
+def test_quoted_names_are_not_literals_of_a_shape() -> None:
     assert shape("delete from `where a = 1` where b = 2") is None
     assert shape("delete from `t, a = 'x'` where b = 2") is None
     assert shape("delete from `t1` where `where a1` = 2") != shape("delete from `t1` where `where a2` = 2")
@@ -171,7 +171,7 @@ frames = st.sampled_from([
 
 
 def changed(text: str, others: list[str]) -> str:
-    """With other literals in the place of each."""
+    """Return the text with each literal replaced by another."""
     for place, literal in enumerate(LITERALS):
         text = text.replace(literal, chr(place + 1))
     for place, literal in enumerate(others):
@@ -183,7 +183,9 @@ SCHEMA = TargetSchema({("shop", "t"): Relation("shop", "t", ("a", "b", "c"))}, {
 
 
 @given(frames, conditions, st.permutations(LITERALS))
-def test_whatever_has_one_shape_is_judged_alike(frame: str, condition: str, others: list[str]) -> None:
+def test_statements_of_one_shape_have_equal_judgements_and_lineage(
+    frame: str, condition: str, others: list[str]
+) -> None:
     one = frame.format(condition)
     other = changed(one, others)
     if shape(one) is not None and shape(one) == shape(other):
@@ -199,8 +201,8 @@ pieces = st.sampled_from([
 
 
 @given(st.lists(pieces, max_size=16), st.lists(pieces, max_size=8))
-def test_attack_signs_that_end_literals_or_begin_comments(before: list[str], within: list[str]) -> None:
-    """Whatever such a text is, who judges it sees no more of it than its shape."""
+def test_attack_shape_alone_has_the_judgement_of_a_hostile_text(before: list[str], within: list[str]) -> None:
+    """The judge sees no more of such a text than its shape."""
     text = f"delete from t where {''.join(before)} a = 'x{''.join(within)}'"
     found = shape(text)
     if found is not None:

@@ -1,4 +1,4 @@
-"""Rules about a table, a schema or a function hold however a statement names it."""
+"""Rules about a table, a schema or a function apply to every way to name it."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ _SPELLED = [(parser, line.strip()) for parser, lines in _TABLE.items() for line 
 
 
 def is_hit(parser: Parser, spelled: str, text: str, target: TargetSchema | None = None) -> bool:
-    """Whether a rule about it would hit, or would not know."""
+    """Whether a rule about `spelled` matches the text or cannot decide."""
     rule = parse_guarded(spelled, "objects")
     return any(
         Effect.UNKNOWN in one.effects or any(rule.hit_by(touched, target) is not False for touched in one.objects)
@@ -154,13 +154,13 @@ def is_hit(parser: Parser, spelled: str, text: str, target: TargetSchema | None 
 
 
 @pytest.mark.parametrize(("parser", "text"), _SPELLED, ids=[f"{one.__name__}: {text}" for one, text in _SPELLED])
-def test_a_rule_about_a_table_and_its_schema_holds_however_it_is_named(parser: type[Parser], text: str) -> None:
+def test_table_rule_and_schema_rule_match_every_spelling_of_the_table(parser: type[Parser], text: str) -> None:
     assert is_hit(parser(), "hr.salary", text)
     assert is_hit(parser(), "hr.*", text)
 
 
 @pytest.mark.parametrize("parser", [PostgresParser, MySqlParser, TSqlParser, OracleParser])
-def test_a_rule_about_a_table_leaves_others_alone(parser: type[Parser]) -> None:
+def test_table_rule_does_not_match_other_tables(parser: type[Parser]) -> None:
     for text in (
         "select salary from hr.bonuses",
         "select s.salary from app.salary s",
@@ -180,7 +180,7 @@ def test_a_rule_about_a_table_leaves_others_alone(parser: type[Parser]) -> None:
      "create domain hr.d as int", "create sequence hr.s", "comment on type hr.t is 'x'", "select hr.f()",
      "grant execute on all functions in schema hr to x", "alter type hr.t set schema x"],
 )  # fmt: skip
-def test_a_rule_about_a_schema_holds_for_whatever_is_in_it(text: str) -> None:
+def test_schema_rule_matches_every_kind_of_object_in_the_schema(text: str) -> None:
     assert is_hit(PostgresParser(), "hr", text)
 
 
@@ -211,5 +211,5 @@ def _family() -> TargetSchema:
         ("hr.salary", "select * from app.other", False),
     ],
 )
-def test_partitions_heirs_and_views_do_not_lead_around_a_rule(rule: str, text: str, hit: bool) -> None:
+def test_table_rule_matches_partitions_child_tables_and_views(rule: str, text: str, hit: bool) -> None:
     assert is_hit(PostgresParser(), rule, text, _family()) is hit

@@ -1,4 +1,4 @@
-"""Which statements read a table whole, in every dialect."""
+"""Statements that read a whole table, in every dialect."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("parser", "tables", "text"), CASES, ids=[f"{one.__name__}: {text}" for one, _, text in CASES])
-def test_what_is_read_whole(parser: type[Parser], tables: frozenset[str], text: str) -> None:
+def test_full_scans_of_a_statement_are_found(parser: type[Parser], tables: frozenset[str], text: str) -> None:
     found = parser().parse(text)
     assert found
     assert not any(Effect.UNKNOWN in one.effects for one in found), found
@@ -139,7 +139,9 @@ def test_what_is_read_whole(parser: type[Parser], tables: frozenset[str], text: 
 
 
 @pytest.mark.parametrize("parser", [PostgresParser, MySqlParser, TSqlParser, OracleParser])
-def test_the_preset(session: SessionView, parser: type[Parser]) -> None:
+def test_full_scans_preset_denies_a_read_without_a_condition_in_every_dialect(
+    session: SessionView, parser: type[Parser]
+) -> None:
     made = preset("full-scans")
     assert made is not None
     assert made.protocols == tuple(DIALECTS)
@@ -151,7 +153,7 @@ def test_the_preset(session: SessionView, parser: type[Parser]) -> None:
     assert isinstance(rails.see(Operation(3, "execute p"), session), Refuse)
 
 
-def test_of_some_tables_only(session: SessionView) -> None:
+def test_full_scan_rule_with_objects_denies_scans_of_those_tables_only(session: SessionView) -> None:
     rule = Rule(RuleType.DENY_FULL_SCANS, objects=("hr.salary", "*.users"))
     rails = GuardrailInterceptor((Guardrail(UUID(int=1), UUID(int=2), "care", input=(rule,)),), PostgresParser())
     for text in ("table hr.salary", "select * from salary", "select a from app.users", "copy users to stdout"):

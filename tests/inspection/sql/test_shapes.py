@@ -1,4 +1,4 @@
-"""Statements of one shape are judged alike, whatever their literals say."""
+"""Shapes of PostgreSQL statements: equal shapes have equal judgements, whatever the literals."""
 
 from __future__ import annotations
 
@@ -82,18 +82,18 @@ NO_SHAPE = [
 
 
 @pytest.mark.parametrize(("one", "other"), ALIKE)
-def test_texts_that_differ_in_their_values_have_one_shape(one: str, other: str) -> None:
+def test_texts_that_differ_only_in_values_have_one_shape(one: str, other: str) -> None:
     assert shape_of(one) is not None
     assert shape_of(one) == shape_of(other)
     assert PARSER.parse(one) == PARSER.parse(other)
 
 
 @pytest.mark.parametrize("text", NO_SHAPE)
-def test_where_a_literal_may_matter_there_is_no_shape(text: str) -> None:
+def test_text_whose_literals_matter_has_no_shape(text: str) -> None:
     assert shape_of(text) is None
 
 
-def test_equal_literals_are_equal_in_the_shape() -> None:
+def test_shape_distinguishes_equal_literals_from_different_ones() -> None:
     always = shape_of("delete from t where a = 1 or not a = 1")
     seldom = shape_of("delete from t where a = 1 or not a = 2")
     assert None not in (always, seldom)
@@ -101,13 +101,13 @@ def test_equal_literals_are_equal_in_the_shape() -> None:
     assert shape_of("delete from t where a in (1, 2, 1)") != shape_of("delete from t where a in (1, 2, 3)")
 
 
-def test_names_in_quotes_are_no_values() -> None:
+def test_quoted_names_are_not_literals_of_a_shape() -> None:
     assert shape_of('delete from "where a = 1" where b = 2') is None
     assert shape_of("delete from \"t, a = 'x'\" where b = 2") is None
     assert shape_of('delete from "t1" where "where a1" = 2') != shape_of('delete from "t1" where "where a2" = 2')
 
 
-def test_the_shape_of_an_insert_tells_a_function_from_a_constant() -> None:
+def test_shape_of_an_insert_distinguishes_a_function_from_a_constant() -> None:
     assert shape_of("insert into t values (now())") != shape_of("insert into t values (1)")
 
 
@@ -142,7 +142,7 @@ frames = st.sampled_from([
 
 
 @given(frames, conditions, st.permutations(LITERALS))
-def test_whatever_has_one_shape_is_judged_alike(frame: str, condition: str, others: list[str]) -> None:
+def test_statements_of_one_shape_have_equal_judgements(frame: str, condition: str, others: list[str]) -> None:
     one = frame.format(condition)
     other = one
     for place, literal in enumerate(LITERALS):

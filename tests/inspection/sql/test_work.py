@@ -1,4 +1,4 @@
-"""Texts that were made so that reading them never ends. The first are judged on the event loop of everybody."""
+"""Texts designed to make parsing take forever. The first ones are judged on the shared event loop."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def nested(before: str, after: str, inner: str = "a", times: int = 40) -> str:
 
 @pytest.mark.parametrize("parser", _PARSERS, ids=lambda one: one.dialect)
 @pytest.mark.parametrize("word", ["char", "varchar", "decimal", "timestamp", "binary"])
-def test_attack_types_within_types(parser: Parser, word: str) -> None:
-    """Each was tried as a type and as a function: forty of them, 2 to the power of 40."""
+def test_attack_deeply_nested_type_names_are_unknown(parser: Parser, word: str) -> None:
+    """Each was tried as a type and as a function: forty levels took 2 to the power of 40 attempts."""
     (found,) = parser.parse(f"select {nested(word + '(', ')')} from t")
     assert Effect.UNKNOWN in found.effects
     (found,) = parser.parse(f"select {nested(word + '(', ')', times=4)} from t")
@@ -32,19 +32,19 @@ def test_attack_types_within_types(parser: Parser, word: str) -> None:
 
 
 @pytest.mark.parametrize("between", ["1 xor (", "1 xor (1 and (", "1 xor not ("])
-def test_attack_a_condition_that_may_be_true_and_may_be_false(between: str) -> None:
+def test_attack_deeply_nested_condition_is_judged(between: str) -> None:
     after = ")" * between.count("(")
     for inner, always in (("a", False), ("1", True)):
         (found,) = MySqlParser().parse(f"delete from t where {nested(between, after, inner, times=24)}")
         assert found.without_where is always
 
 
-def test_attack_ctes_within_ctes() -> None:
+def test_attack_deeply_nested_ctes_are_read() -> None:
     text = f"select {nested('(with x as ((', ')) select 1 from x)', 'select a from t', times=18)}"
     assert MySqlLineage().read(text, _SCHEMA, SessionState(databases=("shop",))) is not None
 
 
-def test_attack_one_text_in_very_many_ways() -> None:
+def test_attack_long_text_with_many_readings_has_no_lineage() -> None:
     ways = "".join(f"/*!{version} + {version} */" for version in (50600, 80000, 100100, 100300))
     text = f"""select "x", '\\\\', 1 {ways} {"+ 1" * 8000}"""
     assert MySqlLineage().read(text, _SCHEMA, SessionState(databases=("shop",))) is None
@@ -61,11 +61,11 @@ LONG = {
 
 @pytest.mark.parametrize("text", LONG)
 @pytest.mark.ci
-def test_attack_what_is_long_takes_no_more_than_its_length(text: str) -> None:
+def test_attack_very_long_mysql_text_is_parsed(text: str) -> None:
     assert MySqlParser().parse(LONG[text])
 
 
-def test_a_cte_is_in_sight_of_those_behind_it() -> None:
+def test_cte_is_in_scope_for_later_ctes_and_its_query_only() -> None:
     def tables(text: str) -> set[str]:
         return {one.name for statement in MySqlParser().parse(text) for one in statement.objects}
 
@@ -74,7 +74,7 @@ def test_a_cte_is_in_sight_of_those_behind_it() -> None:
     assert tables("select 1 from a, (with a as (select 1) select 1 from a) x") == {"a"}
 
 
-def test_not_what_stands_beside_it_is_always_true() -> None:
+def test_condition_joined_with_its_own_negation_counts_as_no_where() -> None:
     def always(text: str) -> bool:
         (found,) = MySqlParser().parse(f"delete from t where {text}")
         return found.without_where

@@ -1,4 +1,4 @@
-"""Anchors, each against the real thing: a disk, an HTTP server, and S3 as moto plays it."""
+"""Anchors, each against the real thing: a disk, an HTTP server, and S3 as mocked by moto."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def checkpoint(number: int = 1) -> Checkpoint:
     return sign_checkpoint(KEY, LedgerHead(number, bytes(32)), BEGIN)
 
 
-async def test_a_file_gets_a_line_for_each(tmp_path: Path) -> None:
+async def test_file_anchor_appends_a_line_for_each_checkpoint(tmp_path: Path) -> None:
     anchor = FileAnchor(tmp_path / "anchors.jsonl")
     for number in (1, 2):
         await anchor.put(checkpoint(number), format_line(checkpoint(number)))
@@ -51,7 +51,7 @@ async def test_a_file_gets_a_line_for_each(tmp_path: Path) -> None:
     assert [read_line(line) for line in lines] == [checkpoint(1), checkpoint(2)]
 
 
-async def test_a_disk_that_is_full_or_gone_is_unavailable_with_the_reason(tmp_path: Path) -> None:
+async def test_file_anchor_on_a_full_or_missing_disk_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="No such file"):
         await FileAnchor(tmp_path / "away" / "x").put(checkpoint(), b"{}")
     with pytest.raises(Unavailable, match="No space left"):
@@ -89,7 +89,7 @@ def receiver() -> Iterator[Receiver]:
     server.server_close()
 
 
-async def test_a_webhook_gets_the_line_signed_by_the_shared_secret(receiver: Receiver) -> None:
+async def test_webhook_anchor_sends_the_checkpoint_signed_with_the_shared_secret(receiver: Receiver) -> None:
     anchor = WebhookAnchor(f"http://127.0.0.1:{receiver.server_port}/anchors", SECRET, now)
     line = format_line(checkpoint(7))
     await anchor.put(checkpoint(7), line)
@@ -102,19 +102,19 @@ async def test_a_webhook_gets_the_line_signed_by_the_shared_secret(receiver: Rec
 
 
 @pytest.mark.parametrize("status", [302, 400, 500])
-async def test_a_webhook_that_does_not_take_it_is_unavailable(receiver: Receiver, status: int) -> None:
+async def test_webhook_anchor_that_rejects_a_checkpoint_is_unavailable(receiver: Receiver, status: int) -> None:
     receiver.status = status
     anchor = WebhookAnchor(f"http://127.0.0.1:{receiver.server_port}/", SECRET, now)
     with pytest.raises(Unavailable, match=str(status)):
         await anchor.put(checkpoint(), b"{}")
 
 
-async def test_a_webhook_that_nobody_listens_at_is_unavailable() -> None:
+async def test_unreachable_webhook_anchor_is_unavailable() -> None:
     with pytest.raises(Unavailable, match="cannot be reached"):
         await WebhookAnchor("http://127.0.0.1:1/", SECRET, now).put(checkpoint(), b"{}")
 
 
-def test_a_webhook_in_the_clear_or_without_a_secret_is_refused() -> None:
+def test_webhook_anchor_without_https_or_a_secret_is_misconfigured() -> None:
     with pytest.raises(Misconfigured, match="https"):
         WebhookAnchor("http://example.com/", SECRET, now)
     with pytest.raises(Misconfigured, match="SECRET"):
@@ -140,7 +140,7 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     server.stop()
 
 
-async def test_a_checkpoint_in_a_bucket_is_locked(s3: Any) -> None:
+async def test_bucket_anchor_locks_the_checkpoint(s3: Any) -> None:
     s3.create_bucket(Bucket="anchors", ObjectLockEnabledForBucket=True)
     anchor = BucketAnchor("s3://anchors/postern", timedelta(days=30), now)
     await anchor.put(checkpoint(3), format_line(checkpoint(3)))
@@ -153,7 +153,7 @@ async def test_a_checkpoint_in_a_bucket_is_locked(s3: Any) -> None:
         s3.delete_object(Bucket="anchors", Key=key, VersionId=kept["VersionId"])
 
 
-async def test_a_bucket_that_is_gone_or_does_not_lock_is_unavailable(s3: Any) -> None:
+async def test_missing_or_unlocked_bucket_anchor_is_unavailable(s3: Any) -> None:
     with pytest.raises(Unavailable, match="NoSuchBucket"):
         await BucketAnchor("s3://nowhere", timedelta(days=1), now).put(checkpoint(), b"{}")
     s3.create_bucket(Bucket="plain")
@@ -161,7 +161,7 @@ async def test_a_bucket_that_is_gone_or_does_not_lock_is_unavailable(s3: Any) ->
         await BucketAnchor("s3://plain", timedelta(days=1), now).put(checkpoint(), b"{}")
 
 
-def test_what_is_set_up_is_what_is_there(tmp_path: Path, s3: Any) -> None:
+def test_configured_anchors_are_created_and_invalid_ones_are_misconfigured(tmp_path: Path, s3: Any) -> None:
     environ = {
         "POSTERN_HOME": str(tmp_path),
         "POSTERN_ANCHOR_FILE": str(tmp_path / "anchors.jsonl"),

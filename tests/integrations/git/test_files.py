@@ -1,4 +1,4 @@
-"""Over file://, and writing: what other transports share."""
+"""Repositories over file://, and writing: what all transports share."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def at(path: Path, **more: object) -> Repository:
     return repository(f"file://{path}", **more)
 
 
-async def test_fetch_from_a_folder_that_is_named(local: GitFetcher, allowed: Path) -> None:
+async def test_repository_in_an_allowed_folder_is_read(local: GitFetcher, allowed: Path) -> None:
     bare = Bare.made(allowed / "a.git")
     bare.commit({"old.runbook.sh": "old"})
     commit = bare.commit({"a/b.runbook.sh": "echo\n"}, "Say")
@@ -47,12 +47,12 @@ async def test_fetch_from_a_folder_that_is_named(local: GitFetcher, allowed: Pat
 
 
 @pytest.mark.parametrize("url", ["file:///etc", "file:///{}/../../etc", "file://elsewhere/{}/a.git", "file:{}/a.git"])
-async def test_no_other_folder_is_read(local: GitFetcher, allowed: Path, url: str) -> None:
+async def test_folder_that_is_not_allowed_is_rejected(local: GitFetcher, allowed: Path, url: str) -> None:
     with pytest.raises(Invalid):
         await local.fetch(repository(url.format(allowed)))
 
 
-async def test_file_is_no_scheme_until_a_setting_says_so(fetcher: Make, allowed: Path) -> None:
+async def test_file_scheme_is_rejected_unless_a_setting_allows_it(fetcher: Make, allowed: Path) -> None:
     with pytest.raises(Invalid, match="POSTERN_RUNBOOK_SCHEMES"):
         await fetcher(RepositoryPolicy(folders=(str(allowed),))).fetch(at(allowed / "a.git"))
 
@@ -61,12 +61,14 @@ async def test_link_out_of_the_folder_is_not_followed(local: GitFetcher, allowed
     outside = Bare.made(tmp_path / "outside.git")
     outside.commit({"secret.runbook.sh": "secret"})
     (allowed / "link.git").symlink_to(outside.path)
-    with pytest.raises(Invalid, match="only into folders"):
+    with pytest.raises(Invalid, match="allowed only for folders"):
         await local.fetch(at(allowed / "link.git"))
 
 
 @pytest.mark.parametrize("kind", ["gitfile", "commondir", "alternates", "objects", "refs"])
-async def test_repository_that_is_partly_elsewhere(local: GitFetcher, allowed: Path, tmp_path: Path, kind: str) -> None:
+async def test_repository_with_parts_outside_its_folder_is_rejected(
+    local: GitFetcher, allowed: Path, tmp_path: Path, kind: str
+) -> None:
     outside = Bare.made(tmp_path / "outside.git")
     outside.commit({"secret.runbook.sh": "secret"})
     inside = Bare.made(allowed / "a.git").path
@@ -86,7 +88,7 @@ async def test_repository_that_is_partly_elsewhere(local: GitFetcher, allowed: P
         await local.fetch(at(inside))
 
 
-async def test_folder_without_a_repository(local: GitFetcher, allowed: Path) -> None:
+async def test_folder_without_a_repository_is_unavailable(local: GitFetcher, allowed: Path) -> None:
     with pytest.raises(Unavailable, match="no git repository"):
         await local.fetch(at(allowed))
 
@@ -101,7 +103,7 @@ async def test_write_makes_one_commit_on_top(local: GitFetcher, allowed: Path) -
     git(bare.path, "fsck", "--strict")
 
 
-async def test_write_over_a_file_only_when_asked_to(local: GitFetcher, allowed: Path) -> None:
+async def test_write_overwrites_a_file_only_on_request(local: GitFetcher, allowed: Path) -> None:
     bare = Bare.made(allowed / "a.git")
     before = bare.commit({"a.runbook.sh": "a"}, modes={"a.runbook.sh": "100755"})
     with pytest.raises(Conflict, match="overwrite"):
@@ -112,7 +114,7 @@ async def test_write_over_a_file_only_when_asked_to(local: GitFetcher, allowed: 
     assert git(bare.path, "ls-tree", done).startswith("100755")
 
 
-async def test_write_into_an_empty_repository(local: GitFetcher, allowed: Path) -> None:
+async def test_write_creates_the_first_commit_of_an_empty_repository(local: GitFetcher, allowed: Path) -> None:
     bare = Bare.made(allowed / "a.git", "trunk")
     done = await local.write(at(bare.path), "a.runbook.sh", "a", "First", ADA, overwrite=False)
     assert bare.head("trunk") == done
@@ -139,7 +141,7 @@ async def test_write_into_an_empty_repository(local: GitFetcher, allowed: Path) 
         f"{'a' * 1000}.runbook.sh",
     ],
 )
-async def test_write_takes_no_path_that_leads_elsewhere(local: GitFetcher, allowed: Path, path: str) -> None:
+async def test_write_rejects_an_invalid_path(local: GitFetcher, allowed: Path, path: str) -> None:
     bare = Bare.made(allowed / "a.git")
     before = bare.commit({"a.runbook.sh": "a"})
     with pytest.raises(Invalid) as caught:
@@ -158,7 +160,7 @@ async def test_write_takes_no_path_that_leads_elsewhere(local: GitFetcher, allow
         ("a", "Change", "A <a@b>\ncommitter B <b@b> 0 +0000", "author"),
     ],
 )
-async def test_write_takes_no_commit_that_git_would_not(
+async def test_write_rejects_invalid_content_message_or_author(
     local: GitFetcher, allowed: Path, content: str, message: str, author: str, field: str
 ) -> None:
     bare = Bare.made(allowed / "a.git")
@@ -167,7 +169,7 @@ async def test_write_takes_no_commit_that_git_would_not(
     assert caught.value.field == field
 
 
-async def test_write_replaces_no_link_and_no_file_by_a_folder(local: GitFetcher, allowed: Path) -> None:
+async def test_write_never_replaces_a_link_or_a_file_by_a_folder(local: GitFetcher, allowed: Path) -> None:
     bare = Bare.made(allowed / "a.git")
     before = bare.commit({"l.runbook.sh": "/etc/passwd", "f": "x"}, modes={"l.runbook.sh": "120000"})
     for path in ("l.runbook.sh", "f/a.runbook.sh"):
@@ -176,7 +178,7 @@ async def test_write_replaces_no_link_and_no_file_by_a_folder(local: GitFetcher,
     assert bare.head() == before
 
 
-async def test_write_leaves_files_that_are_checked_out_alone(local: GitFetcher, allowed: Path) -> None:
+async def test_write_to_a_repository_with_a_working_tree_is_rejected(local: GitFetcher, allowed: Path) -> None:
     work = allowed / "work"
     work.mkdir()
     git(work, "init", "--quiet", "--initial-branch=main", ".")
@@ -185,7 +187,7 @@ async def test_write_leaves_files_that_are_checked_out_alone(local: GitFetcher, 
         await local.write(at(work), "a.runbook.sh", "a", "Change", ADA, overwrite=False)
 
 
-async def test_write_by_https(forge: Forge, fetcher: Make) -> None:
+async def test_write_over_https_creates_a_commit(forge: Forge, fetcher: Make) -> None:
     bare = forge.repository()
     before = bare.commit({"a.runbook.sh": "a"})
     forge.users = {"ada": "password-of-ada"}
@@ -196,7 +198,7 @@ async def test_write_by_https(forge: Forge, fetcher: Make) -> None:
     assert bare.text("größe.runbook.sql") == "SELECT 1;"
 
 
-async def test_write_loses_to_who_was_first(forge: Forge, fetcher: Make) -> None:
+async def test_write_after_a_concurrent_commit_is_a_conflict(forge: Forge, fetcher: Make) -> None:
     bare = forge.repository()
     bare.commit({"a.runbook.sh": "a"})
     commits: list[str] = []
@@ -215,7 +217,7 @@ async def test_write_loses_to_who_was_first(forge: Forge, fetcher: Make) -> None
     assert bare.head() == commits[0]
 
 
-async def test_write_loses_to_who_was_first_at_the_last_moment(forge: Forge, fetcher: Make) -> None:
+async def test_write_with_a_concurrent_commit_at_the_last_moment_is_a_conflict(forge: Forge, fetcher: Make) -> None:
     bare = forge.repository()
     bare.commit({"a.runbook.sh": "a"})
     commits: list[str] = []
@@ -234,21 +236,21 @@ async def test_write_loses_to_who_was_first_at_the_last_moment(forge: Forge, fet
     assert bare.head() == commits[0]
 
 
-async def test_branch_that_the_server_protects(forge: Forge, fetcher: Make) -> None:
+async def test_write_to_a_protected_branch_is_rejected(forge: Forge, fetcher: Make) -> None:
     bare = forge.repository()
     before = bare.commit({"a.runbook.sh": "a"})
     hook = bare.path / "hooks/pre-receive"
     hook.write_text("#!/bin/sh\nexit 1\n")
     hook.chmod(0o755)
     writer = fetcher(RepositoryPolicy(networks=LOOPBACK, authority=str(forge.authority)))
-    with pytest.raises(Invalid, match=r"did not take the commit.*hook declined"):
+    with pytest.raises(Invalid, match=r"rejected the commit.*hook declined"):
         await writer.write(
             repository(f"{forge.url}/team/runbooks.git"), "c.runbook.sh", "c", "More", ADA, overwrite=False
         )
     assert bare.head() == before
 
 
-async def test_two_writers_at_once_are_one_after_the_other(local: GitFetcher, allowed: Path) -> None:
+async def test_concurrent_writes_are_serialised_or_conflict(local: GitFetcher, allowed: Path) -> None:
     bare = Bare.made(allowed / "a.git")
     before = bare.commit({"a.runbook.sh": "a"})
     done = await asyncio.gather(
@@ -261,7 +263,9 @@ async def test_two_writers_at_once_are_one_after_the_other(local: GitFetcher, al
     assert set(bare.log("%H")) == {before, *won}
 
 
-async def test_nothing_in_a_repository_is_run(local: GitFetcher, allowed: Path, tmp_path: Path) -> None:
+async def test_hooks_and_programs_of_a_git_repository_are_never_run(
+    local: GitFetcher, allowed: Path, tmp_path: Path
+) -> None:
     bare = Bare.made(allowed / "a.git")
     ran = tmp_path / "ran"
     program = f"#!/bin/sh\ntouch {ran}\n"

@@ -1,4 +1,4 @@
-"""Servers that hang, send garbage, or never stop."""
+"""Git servers that hang, send garbage, or never stop."""
 
 from __future__ import annotations
 
@@ -102,31 +102,31 @@ async def server(
     ],
     ids=["at once", "in a header", "in the branches", "before the pack", "at the pack", "in the pack"],
 )
-async def test_server_that_hangs_is_left(fetcher: Make, answers: list[bytes]) -> None:
+async def test_hanging_server_times_out(fetcher: Make, answers: list[bytes]) -> None:
     async with server(*answers, hangs=True) as where, asyncio.timeout(within(10)):
-        with pytest.raises(Unavailable, match="was not read within 4 seconds"):
+        with pytest.raises(Unavailable, match="took longer than 4 seconds"):
             await fetcher(PLAIN, seconds=SHORT).fetch(where)
 
 
-async def test_server_that_hangs_within_tls_is_left(fetcher: Make) -> None:
+async def test_server_that_hangs_during_the_tls_handshake_times_out(fetcher: Make) -> None:
     async with server(hangs=True) as where, asyncio.timeout(within(10)):
         url = where.git_url.replace("http:", "https:")
         with pytest.raises(Unavailable):
             await fetcher(RepositoryPolicy(networks=LOOPBACK), seconds=SHORT).fetch(repository(url))
 
 
-async def test_server_that_drips_is_left(fetcher: Make) -> None:
+async def test_server_that_sends_byte_by_byte_times_out(fetcher: Make) -> None:
     async with server(answer(REFS + b"fff0", length=99_999), then=b"x", pause=0.1) as where:
-        with pytest.raises(Unavailable, match="was not read within 4 seconds"):
+        with pytest.raises(Unavailable, match="took longer than 4 seconds"):
             await fetcher(PLAIN, seconds=SHORT).fetch(where)
 
 
 @pytest.mark.parametrize(
     ("answers", "then", "said"),
     [
-        ([b"HTTP/1.1 200 OK\r\n"], b"X: " + b"x" * 100 + b"\r\n", "as a web server does"),
-        ([b"HTTP/1.1 200 OK\r\nX: "], b"x" * 1000, "as a web server does"),
-        ([b"HTTP/1.1 100 Continue\r\n\r\n"], b"HTTP/1.1 100 Continue\r\n\r\n" * 100, "was not read within"),
+        ([b"HTTP/1.1 200 OK\r\n"], b"X: " + b"x" * 100 + b"\r\n", "the HTTP request to .* failed"),
+        ([b"HTTP/1.1 200 OK\r\nX: "], b"x" * 1000, "the HTTP request to .* failed"),
+        ([b"HTTP/1.1 100 Continue\r\n\r\n"], b"HTTP/1.1 100 Continue\r\n\r\n" * 100, "took longer than"),
         ([answer(REFS + HEAD, length=-1)], packet(f"{SHA} refs/heads/{'x' * 900}\n".encode()) * 50, "sent more than"),
         ([answer(REFS + HEAD + MAIN), answer(PACK, RESULT, length=-1)], side(b"PACK" * 5000), "sent more than"),
         ([answer(REFS + HEAD + MAIN), answer(PACK, RESULT, length=-1)], side(b"x" * 5000, channel=2), "sent more than"),
@@ -134,7 +134,7 @@ async def test_server_that_drips_is_left(fetcher: Make) -> None:
     ],
     ids=["headers", "header", "interim", "branches", "pack", "progress", "shallow"],
 )
-async def test_server_that_never_stops_is_left(fetcher: Make, answers: list[bytes], then: bytes, said: str) -> None:
+async def test_endless_answer_is_rejected(fetcher: Make, answers: list[bytes], then: bytes, said: str) -> None:
     policy = RepositoryPolicy(("http",), networks=LOOPBACK, limits=RepositoryLimits(received=4 << 20, memory=256 << 20))
     seconds = SHORT if "within" in said else PATIENT
     async with server(*answers, then=then) as where:
@@ -166,16 +166,16 @@ async def test_server_that_never_stops_is_left(fetcher: Make, answers: list[byte
         [answer(REFS + HEAD + MAIN), answer(PACK + side(b"x", channel=7) + b"0000", RESULT)],
     ],
 )
-async def test_garbage_is_told(fetcher: Make, answers: list[bytes]) -> None:
+async def test_malformed_answer_is_reported_without_secrets(fetcher: Make, answers: list[bytes]) -> None:
     async with server(*answers) as where:
         with pytest.raises((Invalid, Unavailable)) as caught:
             await fetcher(PLAIN).fetch(where)
     assert caught.value.message.isprintable()
     assert PASSWORD not in caught.value.message
-    assert "without a whole answer" not in caught.value.message
+    assert "without a complete answer" not in caught.value.message
 
 
-async def test_small_pack_of_a_huge_file(forge: Forge, fetcher: Make) -> None:
+async def test_small_pack_of_a_huge_file_is_rejected_or_filtered(forge: Forge, fetcher: Make) -> None:
     bare = forge.repository()
     bare.commit({"bomb.runbook.sh": bytes(20 << 20), "a.runbook.sh": "a"})
     limits = RepositoryLimits(received=1 << 20, unpacked=8 << 20)
@@ -190,7 +190,7 @@ async def test_small_pack_of_a_huge_file(forge: Forge, fetcher: Make) -> None:
     assert "larger than" in found.files[1].error
 
 
-async def test_oversized_repository(forge: Forge, fetcher: Make) -> None:
+async def test_repository_over_the_receive_limit_is_rejected(forge: Forge, fetcher: Make) -> None:
     forge.repository().commit({f"{number}.bin": os.urandom(400_000) for number in range(4)})
     policy = RepositoryPolicy(
         networks=LOOPBACK, authority=str(forge.authority), limits=RepositoryLimits(received=1 << 20)
@@ -199,7 +199,7 @@ async def test_oversized_repository(forge: Forge, fetcher: Make) -> None:
         await fetcher(policy).fetch(repository(f"{forge.url}/team/runbooks.git"))
 
 
-async def test_secrets_are_not_where_others_on_the_machine_look(fetcher: Make) -> None:
+async def test_secrets_are_not_in_arguments_or_environment_of_the_child(fetcher: Make) -> None:
     async with server(hangs=True) as where:
         running = asyncio.create_task(fetcher(PLAIN).fetch(where))
         child = await _child()
@@ -211,7 +211,7 @@ async def test_secrets_are_not_where_others_on_the_machine_look(fetcher: Make) -
     assert PASSWORD not in shown
 
 
-async def test_child_ends_with_who_asked_and_nobody_else_waits(fetcher: Make) -> None:
+async def test_child_process_ends_with_its_cancelled_request_and_frees_its_slot(fetcher: Make) -> None:
     reader = fetcher(PLAIN, children=1)
     async with server(hangs=True) as hanging, server(answer(b"")) as quick:
         first = asyncio.create_task(reader.fetch(hanging))
@@ -227,7 +227,7 @@ async def test_child_ends_with_who_asked_and_nobody_else_waits(fetcher: Make) ->
 
 
 @pytest.mark.parametrize("task", ["fetch", "write"])
-async def test_attack_one_organisation_does_not_take_all_turns(fetcher: Make, task: str) -> None:
+async def test_attack_one_organisation_cannot_occupy_all_child_processes(fetcher: Make, task: str) -> None:
     reader = fetcher(PLAIN, children=2)
     async with server(hangs=True) as hanging, server(answer(b"")) as quick:
 
@@ -248,7 +248,7 @@ async def test_attack_one_organisation_does_not_take_all_turns(fetcher: Make, ta
         await asyncio.gather(*running, return_exceptions=True)
 
 
-async def test_the_loop_goes_on_meanwhile(forge: Forge, fetcher: Make) -> None:
+async def test_event_loop_is_not_blocked_while_a_repository_is_read(forge: Forge, fetcher: Make) -> None:
     forge.repository().commit({f"{number}.runbook.sh": "x" * 3000 for number in range(5000)})
     gaps, over = [0.0], asyncio.Event()
 
@@ -271,21 +271,27 @@ async def test_the_loop_goes_on_meanwhile(forge: Forge, fetcher: Make) -> None:
     ("program", "said"),
     [
         ("import sys\nwhile True: sys.stdout.write('x' * 65536)", "exceeds the limit"),
-        ("import sys, time\nsys.stdout.write('x' * 500_000)\ntime.sleep(600)", "did not start within 4 s.*not asked"),
-        (f"{READY}\nimport time\ntime.sleep(600)", "was not read within 4 seconds: its server hangs"),
+        (
+            "import sys, time\nsys.stdout.write('x' * 500_000)\ntime.sleep(600)",
+            "did not start within 4 s.*not contacted",
+        ),
+        (f"{READY}\nimport time\ntime.sleep(600)", "took longer than 4 seconds: its server hangs"),
         ("raise SystemExit", "cannot read repositories: .* ended with exit code 0 while it started$"),
         ("import os\nos.abort()", r"cannot read repositories: .* was ended by a signal \(Aborted\)"),
-        ("import no_such", "ended with exit code 1 .*, and said: ModuleNotFoundError: No module named 'no_such'$"),
-        ("raise MemoryError", "ended with exit code 1 .*, and said: MemoryError$"),
-        (READY, "ended with exit code 0 without a whole answer: the repository may need more"),
-        (f"{READY}\nimport os\nos.abort()", r"ended by a signal \(Aborted\) without a whole answer"),
-        (f"{READY}\nprint('no answer')", "without a whole answer"),
-        (f"{READY}\nprint('[1]')", "without a whole answer"),
-        (f"{READY}\nprint('{{}}')", "without a whole answer"),
-        (f"{READY}\nprint({CUT!r})", "without a whole answer"),
+        (
+            "import no_such",
+            "ended with exit code 1 while it started: ModuleNotFoundError: No module named 'no_such'$",
+        ),
+        ("raise MemoryError", "ended with exit code 1 while it started: MemoryError$"),
+        (READY, "ended with exit code 0 without a complete answer: the repository may need more"),
+        (f"{READY}\nimport os\nos.abort()", r"ended by a signal \(Aborted\) without a complete answer"),
+        (f"{READY}\nprint('no answer')", "without a complete answer"),
+        (f"{READY}\nprint('[1]')", "without a complete answer"),
+        (f"{READY}\nprint('{{}}')", "without a complete answer"),
+        (f"{READY}\nprint({CUT!r})", "without a complete answer"),
     ],
 )
-async def test_child_that_does_not_do_its_work(
+async def test_child_process_that_misbehaves_is_an_error_and_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, said: str
 ) -> None:
     (tmp_path / "odd_child.py").write_text(program)
@@ -297,13 +303,13 @@ async def test_child_that_does_not_do_its_work(
     assert not [one for one in descendants(os.getpid()) if "odd_child" in words(one)]
 
 
-async def test_child_that_cannot_start_here(monkeypatch: pytest.MonkeyPatch, fetcher: Make) -> None:
+async def test_child_process_that_cannot_start_is_reported(monkeypatch: pytest.MonkeyPatch, fetcher: Make) -> None:
     where = repository("https://git.example/a/b")
     little = fetcher(RepositoryPolicy(limits=RepositoryLimits(memory=1 << 20)))
-    with pytest.raises(Unavailable, match=r"^this server cannot read repositories: .* while it started, and said: "):
+    with pytest.raises(Unavailable, match=r"^the gateway cannot read repositories: .* while it started: "):
         await little.fetch(where)
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")
-    with pytest.raises(Unavailable, match="no process can be started to read repositories: No such file"):
+    with pytest.raises(Unavailable, match="the process that reads repositories cannot be started: No such file"):
         await fetcher().fetch(where)
 
 

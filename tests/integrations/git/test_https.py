@@ -1,4 +1,4 @@
-"""Over HTTP, from git's own server."""
+"""Repositories over HTTPS, from git's own server."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_fetch_reads_the_runbooks_of_the_newest_commit(forge: Forge, fetch
     assert found.hooks == {OPEN_HOOK: "print('opened')\n", CLOSE_HOOK: "print('closed')\n"}
 
 
-async def test_fetch_reads_a_moved_head_anew(forge: Forge, fetcher: Make) -> None:
+async def test_fetch_reads_the_moved_head(forge: Forge, fetcher: Make) -> None:
     bare = forge.repository()
     reader, where = fetcher(policy(forge)), repository(f"{forge.url}/team/runbooks.git")
     commits = [bare.commit({"a.runbook.sh": text}) for text in ("one", "two")][-1:]
@@ -58,7 +58,7 @@ async def test_fetch_reads_a_moved_head_anew(forge: Forge, fetcher: Make) -> Non
     assert (found.commit, found.files[0].text) == (commits[-1], "three")
 
 
-async def test_password_and_token_are_given_to_who_asks(forge: Forge, fetcher: Make) -> None:
+async def test_password_and_token_are_sent_on_request(forge: Forge, fetcher: Make) -> None:
     forge.repository().commit(FILES)
     forge.users = {"ada": "s3cret pass:word", "oauth2": "glpat-0123456789"}
     reader, url = fetcher(policy(forge)), f"{forge.url}/team/runbooks.git"
@@ -68,7 +68,7 @@ async def test_password_and_token_are_given_to_who_asks(forge: Forge, fetcher: M
 
 
 @pytest.mark.parametrize("given", ["wrong-password", ""])
-async def test_wrong_password_is_told_without_it(forge: Forge, fetcher: Make, given: str) -> None:
+async def test_wrong_password_is_reported_without_quoting_it(forge: Forge, fetcher: Make, given: str) -> None:
     forge.repository().commit(FILES)
     forge.users = {"ada": "right"}
     where = repository(f"{forge.url}/team/runbooks.git", git_user="ada", git_password=Secret(given))
@@ -77,7 +77,7 @@ async def test_wrong_password_is_told_without_it(forge: Forge, fetcher: Make, gi
     assert not given or given not in caught.value.message
 
 
-async def test_branch_is_the_one_that_is_asked_for(forge: Forge, fetcher: Make) -> None:
+async def test_requested_branch_is_read(forge: Forge, fetcher: Make) -> None:
     bare = forge.repository()
     bare.commit({"a.runbook.sh": "main"})
     bare.commit({"a.runbook.sh": "other"}, branch="release/1.2")
@@ -88,7 +88,7 @@ async def test_branch_is_the_one_that_is_asked_for(forge: Forge, fetcher: Make) 
         await reader.fetch(repository(url, branch="nowhere"))
 
 
-async def test_the_repository_says_which_branch_is_its_own(forge: Forge, fetcher: Make) -> None:
+async def test_default_branch_of_the_repository_is_read(forge: Forge, fetcher: Make) -> None:
     bare = forge.repository(branch="trunk")
     bare.commit({"a.runbook.sh": "trunk"}, branch="trunk")
     bare.commit({"a.runbook.sh": "main"}, branch="main")
@@ -96,35 +96,35 @@ async def test_the_repository_says_which_branch_is_its_own(forge: Forge, fetcher
     assert found.files[0].text == "trunk"
 
 
-async def test_empty_repository_is_told(forge: Forge, fetcher: Make) -> None:
+async def test_empty_repository_is_rejected(forge: Forge, fetcher: Make) -> None:
     forge.repository()
     with pytest.raises(Invalid, match="is empty"):
         await fetcher(policy(forge)).fetch(repository(f"{forge.url}/team/runbooks.git"))
 
 
-async def test_missing_repository_is_told(forge: Forge, fetcher: Make) -> None:
+async def test_missing_repository_is_unavailable(forge: Forge, fetcher: Make) -> None:
     with pytest.raises(Unavailable, match="no such repository"):
         await fetcher(policy(forge)).fetch(repository(f"{forge.url}/team/none.git"))
 
 
-async def test_authority_that_nobody_named_is_not_trusted(forge: Forge, fetcher: Make) -> None:
+async def test_unconfigured_certificate_authority_is_not_trusted(forge: Forge, fetcher: Make) -> None:
     forge.repository().commit(FILES)
     with pytest.raises(Unavailable, match=r"is not trusted.*POSTERN_RUNBOOK_CA"):
         await fetcher(policy(forge, authority="")).fetch(repository(f"{forge.url}/team/runbooks.git"))
     assert forge.asked == []
 
 
-async def test_certificate_must_be_for_the_name(forge: Forge, fetcher: Make) -> None:
+async def test_certificate_of_another_host_is_not_trusted(forge: Forge, fetcher: Make) -> None:
     url = forge.url.replace("localhost", "127.0.0.1")
     with pytest.raises(Unavailable, match="is not trusted"):
         await fetcher(policy(forge)).fetch(repository(f"{url}/team/runbooks.git"))
     assert forge.asked == []
 
 
-async def test_http_is_read_only_where_a_setting_allows_it(plain_forge: Forge, fetcher: Make) -> None:
+async def test_http_is_rejected_unless_a_setting_allows_it(plain_forge: Forge, fetcher: Make) -> None:
     plain_forge.repository().commit(FILES)
     where = repository(f"{plain_forge.url}/team/runbooks.git")
-    with pytest.raises(Invalid, match="begins with one of https://, ssh://"):
+    with pytest.raises(Invalid, match="must begin with one of https://, ssh://"):
         await fetcher(RepositoryPolicy(networks=LOOPBACK)).fetch(where)
     assert plain_forge.asked == []
     found = await fetcher(RepositoryPolicy(("http",), networks=LOOPBACK)).fetch(where)
@@ -157,12 +157,12 @@ async def test_redirect_to_another_host_gets_no_credentials(forge: Forge, fetche
 
     forge.answer = moved
     where = repository(f"{forge.url}/team/runbooks.git", git_password=Secret("token-0123"))
-    with pytest.raises(Unavailable, match="another host"):
+    with pytest.raises(Unavailable, match="a different host"):
         await fetcher(policy(forge)).fetch(where)
     assert len(forge.asked) == 1
 
 
-async def test_redirects_in_a_ring_end(forge: Forge, fetcher: Make) -> None:
+async def test_redirect_loop_ends_with_an_error(forge: Forge, fetcher: Make) -> None:
     def ring(handler: object) -> bool:
         handler.plain(302, b"", {"Location": handler.path})  # type: ignore[attr-defined]
         return True
@@ -172,7 +172,7 @@ async def test_redirects_in_a_ring_end(forge: Forge, fetcher: Make) -> None:
         await fetcher(policy(forge)).fetch(repository(f"{forge.url}/team/runbooks.git"))
 
 
-async def test_words_of_a_server_bring_no_secret_and_no_control_character(forge: Forge, fetcher: Make) -> None:
+async def test_server_error_is_shown_without_secrets_and_control_characters(forge: Forge, fetcher: Make) -> None:
     def echo(handler: object) -> bool:
         given = handler.headers["Authorization"]  # type: ignore[attr-defined]
         words = f"ERR \x1b[31m{given} {base64.b64decode(given[6:]).decode()}".encode()

@@ -1,4 +1,4 @@
-"""Packs that are no packs, and small ones that would be large."""
+"""Malformed packs, and small packs that would unpack to large ones."""
 
 from __future__ import annotations
 
@@ -57,38 +57,38 @@ BASE = b"a" * 50
 CHANGED = delta(50, 12, b"\x90\x0a" + b"\x02zz")  # ten bytes of the base, then two new ones
 
 
-def test_objects_are_found_by_name() -> None:
+def test_pack_objects_are_found_by_name() -> None:
     found = unpack(pack([entry(BLOB, BASE), entry(NAMED, CHANGED, base=raw(BASE))]), LIMITS)
     assert found.get(name(BASE)) == (BLOB, BASE)
     assert found.get(name(b"a" * 10 + b"zz")) == (BLOB, b"a" * 10 + b"zz")
     assert found.get(ObjectID(b"0" * 40)) is None
 
 
-def test_content_of_a_file_that_is_too_large_for_a_runbook_is_not_kept() -> None:
+def test_content_of_an_oversized_file_is_not_stored() -> None:
     large = b"x" * (MAX_FILE + 1)
     found = unpack(pack([entry(BLOB, large)]), RepositoryLimits())
     assert found.get(name(large)) == (BLOB, b"")
     assert found.is_large(name(large))
 
 
-def test_large_object_of_few_bytes() -> None:
+def test_highly_compressed_object_over_the_limit_is_rejected() -> None:
     bomb = pack([entry(BLOB, bytes(2 << 20))])
     assert len(bomb) < 4096
     with pytest.raises(Invalid, match="unpacks to more than 1 MiB"):
         unpack(bomb, LIMITS)
 
 
-def test_object_that_is_larger_than_it_says() -> None:
-    with pytest.raises(Unavailable, match="not a whole pack"):
+def test_object_larger_than_its_declared_size_is_rejected() -> None:
+    with pytest.raises(Unavailable, match="an incomplete or invalid pack"):
         unpack(pack([entry(BLOB, bytes(1 << 20), size=10)]), LIMITS)
 
 
-def test_object_that_says_it_is_larger_than_anything() -> None:
+def test_object_with_an_enormous_declared_size_is_rejected() -> None:
     with pytest.raises(Invalid, match="unpacks to more than"):
         unpack(pack([entry(BLOB, b"x", size=1 << 60)]), LIMITS)
 
 
-def test_deltas_that_multiply() -> None:
+def test_delta_that_multiplies_its_base_over_the_limit_is_rejected() -> None:
     base = b"x" * 60_000
     copies = delta(len(base), 20 * len(base), (b"\xb0" + struct.pack("<H", len(base))) * 20)
     one = entry(NAMED, copies, base=raw(base))
@@ -96,14 +96,14 @@ def test_deltas_that_multiply() -> None:
         unpack(pack([entry(BLOB, base), one]), LIMITS)
 
 
-def test_delta_that_makes_more_than_it_says() -> None:
+def test_delta_larger_than_its_declared_size_is_rejected() -> None:
     base = b"x" * 60_000
     copies = delta(len(base), 10, (b"\xb0" + struct.pack("<H", len(base))) * 1000)
-    with pytest.raises(Unavailable, match="not a whole pack"):
+    with pytest.raises(Unavailable, match="an incomplete or invalid pack"):
         unpack(pack([entry(BLOB, base), entry(NAMED, copies, base=raw(base))]), LIMITS)
 
 
-def test_long_chain_of_deltas_takes_no_stack() -> None:
+def test_long_delta_chain_is_resolved_without_recursion() -> None:
     entries, content = [entry(BLOB, BASE)], BASE
     for _ in range(5000):
         # All of what is there, and a byte more at the end.
@@ -136,11 +136,11 @@ def test_long_chain_of_deltas_takes_no_stack() -> None:
         pack([entry(OFFSET, CHANGED, base=b"\x00")]),
     ],
 )
-def test_what_is_no_pack(given: bytes) -> None:
-    with pytest.raises(Unavailable, match="not a whole pack"):
+def test_malformed_pack_is_rejected(given: bytes) -> None:
+    with pytest.raises(Unavailable, match="an incomplete or invalid pack"):
         unpack(given, LIMITS)
 
 
-def test_more_objects_than_there_may_be() -> None:
-    with pytest.raises(Invalid, match="has 101 objects; 100 are the most"):
+def test_pack_with_too_many_objects_is_rejected() -> None:
+    with pytest.raises(Invalid, match="has 101 objects; the limit is 100"):
         unpack(pack([], count=101), LIMITS)

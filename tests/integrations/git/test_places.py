@@ -1,4 +1,4 @@
-"""Where a repository may be, and the one way there."""
+"""Addresses of repositories, and the connections to them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPEN = RepositoryPolicy()
         ("https://[2606:4700::1]/a/b", RepositoryPlace("https", "2606:4700::1", 443, "", "/a/b")),
     ],
 )
-def test_forms_that_are_read(url: str, place: RepositoryPlace) -> None:
+def test_repository_address_is_parsed(url: str, place: RepositoryPlace) -> None:
     assert place_of(url, OPEN) == place
     assert place.host in repository_name(url)
 
@@ -79,7 +79,7 @@ def test_forms_that_are_read(url: str, place: RepositoryPlace) -> None:
         f"https://github.com/{'a' * 3000}",
     ],
 )
-def test_forms_that_are_not(url: str) -> None:
+def test_invalid_repository_address_is_rejected_without_quoting_secrets(url: str) -> None:
     with pytest.raises(Invalid) as caught:
         place_of(url, OPEN)
     assert caught.value.field == "git_url"
@@ -122,7 +122,7 @@ def way(answers: list[list[str]], networks: tuple[str, ...] = ()) -> tuple[Check
         "100.64.0.1",
     ],
 )
-def test_addresses_that_are_not_connected_to(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_address_is_not_connected_to(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "create_connection", lambda *_: pytest.fail("it was connected to"))
     for answers in ([address], ["93.184.216.34", address]):
         with pytest.raises(Unavailable, match="POSTERN_RUNBOOK_NETWORKS"):
@@ -136,14 +136,14 @@ def test_addresses_that_are_not_connected_to(address: str, monkeypatch: pytest.M
         *("fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42"),
     ],
 )
-def test_services_of_clouds_are_not_whatever_a_setting_says(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cloud_metadata_address_is_never_connected_to(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "create_connection", lambda *_: pytest.fail("it was connected to"))
     with pytest.raises(Unavailable):
         way([[address]], ("0.0.0.0/0", "::/0"))[0].connect()
 
 
-def test_what_was_checked_is_what_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name that answers something else the second time is not asked a second time."""
+def test_connection_uses_the_checked_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name is not resolved a second time, when it could have another address."""
     reached: list[Any] = []
 
     class Connected:
@@ -160,7 +160,7 @@ def test_what_was_checked_is_what_is_connected_to(monkeypatch: pytest.MonkeyPatc
     assert (reached, asked) == ([("93.184.216.34", 443)] * 2, ["git.example"])
 
 
-def test_the_next_address_is_tried_where_one_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_address_is_tried_if_one_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     reached: list[Any] = []
 
     def connect(address: tuple[str, int], timeout: float) -> socket.socket:
@@ -185,7 +185,7 @@ def test_the_next_address_is_tried_where_one_does_not_answer(monkeypatch: pytest
         "ssh://git@localhost:{}/a/b",
     ],
 )
-async def test_loopback_is_reached_by_no_spelling_until_a_setting_names_it(fetcher: Make, url: str) -> None:
+async def test_loopback_is_rejected_in_every_spelling_unless_a_setting_allows_it(fetcher: Make, url: str) -> None:
     reached: list[object] = []
 
     def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -204,7 +204,7 @@ async def test_loopback_is_reached_by_no_spelling_until_a_setting_names_it(fetch
     assert reached == []
 
 
-async def test_proxies_of_the_environment_have_no_say(fetcher: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxy_variables_of_the_environment_are_ignored(fetcher: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     reached: list[object] = []
 
     def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -218,6 +218,6 @@ async def test_proxies_of_the_environment_have_no_say(fetcher: Make, monkeypatch
         monkeypatch.setenv(name, address)
     async with proxy, silent:
         port = silent.sockets[0].getsockname()[1]
-        with pytest.raises(Unavailable, match="does not answer as a web server does"):
+        with pytest.raises(Unavailable, match=r"the HTTP request to .* failed"):
             await fetcher(RepositoryPolicy(networks=LOOPBACK)).fetch(repository(f"https://localhost:{port}/a/b"))
     assert reached == []

@@ -1,4 +1,4 @@
-"""From claims to what we know of somebody."""
+"""How claims of an identity provider become an identity."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def identity(claims: dict[str, Any], groups_claim: str = "groups") -> Identity:
         ({"Groups": ["dba"]}, "groups", None),
     ],
 )
-def test_groups_by_a_name_of_any_kind(claims: dict[str, Any], name: str, groups: set[str] | None) -> None:
+def test_groups_are_read_from_the_configured_claim(claims: dict[str, Any], name: str, groups: set[str] | None) -> None:
     assert identity(claims, name).groups == (None if groups is None else frozenset(groups))
 
 
 @pytest.mark.parametrize("given", [7, True, {"admin": True}, ["dba", 7], [["admin"]], ["x"] * 5_001])
-def test_groups_of_another_shape_are_refused_and_not_guessed(given: object) -> None:
-    with pytest.raises(Unauthenticated, match="neither a text nor a list"):
+def test_groups_claim_of_another_type_is_rejected(given: object) -> None:
+    with pytest.raises(Unauthenticated, match="not a text or a list"):
         identity({"groups": given})
 
 
-def test_groups_that_are_somewhere_else_are_not_taken_for_none() -> None:
+def test_distributed_groups_claim_is_rejected() -> None:
     with pytest.raises(Unauthenticated, match="too many groups"):
         identity({"_claim_names": {"groups": "src1"}, "_claim_sources": {"src1": {"endpoint": "https://x.example/"}}})
 
@@ -51,23 +51,23 @@ def test_groups_that_are_somewhere_else_are_not_taken_for_none() -> None:
 @pytest.mark.parametrize(
     ("given", "verified"), [(True, True), ("true", True), (False, False), ("false", False), (1, False), (None, False)]
 )
-def test_an_email_is_verified_only_where_the_provider_says_so(given: object, verified: bool) -> None:
+def test_email_is_verified_only_if_the_provider_says_so(given: object, verified: bool) -> None:
     assert identity({"email": "a@b", "email_verified": given}).email_verified is verified
     assert not identity({"email": "a@b"}).email_verified
 
 
 @pytest.mark.parametrize("odd", [7, None, ["x"], {}, "a\0b", "\ud800"])
-def test_texts_that_are_none_or_cannot_be_stored(odd: object) -> None:
+def test_invalid_text_claim_becomes_empty(odd: object) -> None:
     found = identity({"email": odd, "name": odd, "picture": odd})
     assert (found.email, found.name, found.picture) == ("", "", "")
 
 
-def test_the_name_falls_back() -> None:
+def test_name_falls_back_to_the_preferred_user_name() -> None:
     assert identity({"preferred_username": "ann"}).name == "ann"
     assert identity({"preferred_username": "ann", "name": "Ann"}).name == "Ann"
 
 
-def test_what_is_missing_is_asked_for() -> None:
+def test_missing_claims_are_requested_from_userinfo() -> None:
     whole = {"email": "a@b", "name": "Ann", "groups": []}
     assert not missing(whole, "groups")
     for name in whole:

@@ -1,4 +1,4 @@
-"""What a provider publishes of itself, honest or not."""
+"""Metadata and keys that an identity provider publishes, honest or not."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def changed(**values: Any) -> Callable[[Reply], Reply]:
     return change
 
 
-async def test_metadata_is_fetched_once_in_ten_minutes(
+async def test_provider_metadata_is_fetched_once_in_ten_minutes(
     provider: OpenIdProvider, directory: Directory, clock: FakeClock
 ) -> None:
     for minutes in (0, 9, 2):
@@ -52,10 +52,10 @@ async def test_metadata_is_fetched_once_in_ten_minutes(
     assert provider.asked == [DOCUMENT] * 2
 
 
-async def test_the_issuer_must_be_the_one_that_was_asked(provider: OpenIdProvider, directory: Directory) -> None:
+async def test_metadata_of_another_issuer_is_rejected(provider: OpenIdProvider, directory: Directory) -> None:
     for issuer in ("https://evil.example", provider.issuer + "/", None, 7):
         provider.replies[DOCUMENT] = changed(issuer=issuer)
-        with pytest.raises(Unavailable, match="issuer_url must be exactly that"):
+        with pytest.raises(Unavailable, match="issuer_url must be exactly the same"):
             await directory.metadata(provider.issuer)
 
 
@@ -72,7 +72,7 @@ async def test_the_issuer_must_be_the_one_that_was_asked(provider: OpenIdProvide
         ({"token_endpoint_auth_methods_supported": ["private_key_jwt"]}, "client_secret_basic"),
     ],
 )
-async def test_metadata_that_is_not_good(
+async def test_invalid_metadata_is_rejected(
     provider: OpenIdProvider, directory: Directory, values: dict[str, Any], says: str
 ) -> None:
     provider.replies[DOCUMENT] = changed(**values)
@@ -80,20 +80,22 @@ async def test_metadata_that_is_not_good(
         await directory.metadata(provider.issuer)
 
 
-async def test_ssrf_endpoints_that_the_document_names(provider: OpenIdProvider, directory: Directory) -> None:
-    """Case 68: an honest address of the document, and a dishonest one in it."""
+async def test_ssrf_private_endpoint_in_the_metadata_is_rejected(
+    provider: OpenIdProvider, directory: Directory
+) -> None:
+    """Case 68: the address of the document is honest, an address in it is not."""
     provider.replies[DOCUMENT] = changed(jwks_uri="https://169.254.169.254/latest/meta-data/")
     with pytest.raises(Unavailable, match="not public"):
         await directory.keys(provider.issuer, None)
 
 
-async def test_an_issuer_that_cannot_be_one(directory: Directory) -> None:
+async def test_invalid_issuer_is_rejected(directory: Directory) -> None:
     for issuer in ("", "idp.example", "http://idp.example", "https://idp.example/#x"):
         with pytest.raises(Invalid):
             await directory.metadata(issuer)
 
 
-async def test_answers_that_are_no_success(provider: OpenIdProvider, directory: Directory) -> None:
+async def test_error_answers_of_a_provider_are_unavailable(provider: OpenIdProvider, directory: Directory) -> None:
     provider.replies[DOCUMENT] = lambda _: Reply(404, b"{}")
     with pytest.raises(Unavailable, match="404"):
         await directory.metadata(provider.issuer)
@@ -104,7 +106,7 @@ async def test_answers_that_are_no_success(provider: OpenIdProvider, directory: 
             await directory.keys(provider.issuer, "key-0")
 
 
-async def test_a_key_that_is_not_known_is_looked_for_once_in_ten_seconds(
+async def test_unknown_key_is_looked_up_once_in_ten_seconds(
     provider: OpenIdProvider, directory: Directory, clock: FakeClock
 ) -> None:
     assert len(await directory.keys(provider.issuer, "key-0")) == 1
@@ -118,7 +120,7 @@ async def test_a_key_that_is_not_known_is_looked_for_once_in_ten_seconds(
     assert provider.asked.count("/jwks") == 2
 
 
-async def test_keys_that_verify_nothing_for_us_are_left_out(provider: OpenIdProvider, directory: Directory) -> None:
+async def test_weak_and_invalid_keys_are_skipped(provider: OpenIdProvider, directory: Directory) -> None:
     good = provider.provider.jwks["keys"][0]
     weak = {
         "kty": "RSA",

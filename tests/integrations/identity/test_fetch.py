@@ -1,4 +1,4 @@
-"""Requests to identity providers are bounded, and never go where a stranger would like them to."""
+"""Requests to identity providers are limited, and never reach private addresses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def resolver(*addresses: str) -> ProviderFetcher:
     return ProviderFetcher(resolver=resolve, deadline=30)
 
 
-async def test_an_answer_is_fetched(provider: OpenIdProvider) -> None:
+async def test_provider_answer_is_fetched(provider: OpenIdProvider) -> None:
     assert provider.issuer.encode() in await get(provider)
 
 
@@ -59,12 +59,12 @@ async def test_an_answer_is_fetched(provider: OpenIdProvider) -> None:
         "http://127.0.0.1.evil.example/",
     ],
 )
-async def test_addresses_that_are_never_asked(url: str) -> None:
+async def test_invalid_provider_address_is_rejected(url: str) -> None:
     with pytest.raises(Invalid, match="address"):
         await ProviderFetcher().get(url, loopback=True)
 
 
-async def test_plain_http_is_for_a_loopback_issuer_alone(provider: OpenIdProvider) -> None:
+async def test_plain_http_is_rejected_except_for_a_loopback_issuer(provider: OpenIdProvider) -> None:
     with pytest.raises(Invalid, match="https"):
         await get(provider, loopback=False)
     assert provider.asked == []
@@ -100,21 +100,21 @@ PRIVATE = [
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-async def test_ssrf_a_name_that_leads_to_this_machine_its_network_or_its_cloud(address: str) -> None:
-    """Case 68: discovery at 169.254.169.254 and its like, behind any name."""
+async def test_ssrf_name_with_a_private_address_is_rejected(address: str) -> None:
+    """Case 68: discovery at 169.254.169.254 and similar addresses, under any name."""
     for answers in ((address,), ("93.184.216.34", address), (address, "93.184.216.34")):
         with pytest.raises(Unavailable, match="not public"):
             await resolver(*answers).get("https://idp.example/", loopback=False)
 
 
 @pytest.mark.parametrize("address", [one for one in PRIVATE if one not in LOOPBACK])
-async def test_ssrf_a_loopback_issuer_opens_this_machine_and_nothing_else(address: str) -> None:
+async def test_ssrf_loopback_issuer_opens_only_loopback_addresses(address: str) -> None:
     """Case 68."""
     with pytest.raises(Unavailable, match="not public"):
         await resolver(address).get("https://localhost/", loopback=True)
 
 
-async def test_ssrf_metadata_services_are_out_of_reach_even_in_an_allowed_network() -> None:
+async def test_ssrf_metadata_service_is_rejected_even_in_an_allowed_network() -> None:
     everything = networks_of("0.0.0.0/0, ::/0")
     for address in ("169.254.169.254", "fd00:ec2::254", "fe80::1", "100.100.100.200", "224.0.0.1"):
         with pytest.raises(Unavailable):
@@ -125,8 +125,8 @@ async def test_ssrf_metadata_services_are_out_of_reach_even_in_an_allowed_networ
         networks_of("10.0.0.0/8, home")
 
 
-async def test_dns_rebinding_the_address_that_was_checked_is_the_one_that_is_asked(provider: OpenIdProvider) -> None:
-    """Case 68: a name that answers something else the second time."""
+async def test_dns_rebinding_request_uses_the_checked_address(provider: OpenIdProvider) -> None:
+    """Case 68: the name has another address the second time."""
     answers = iter([["127.0.0.1"], ["169.254.169.254"]])
     asked: list[str] = []
 
@@ -140,8 +140,8 @@ async def test_dns_rebinding_the_address_that_was_checked_is_the_one_that_is_ask
     assert asked == ["localhost"]
 
 
-async def test_a_redirect_is_not_followed(provider: OpenIdProvider) -> None:
-    """Case 67: not to another host, and not to the same one."""
+async def test_redirect_of_a_provider_is_not_followed(provider: OpenIdProvider) -> None:
+    """Case 67: neither to another host nor to the same one."""
     for target in ("http://169.254.169.254/latest/meta-data/", provider.issuer + "/jwks"):
         provider.replies[DOCUMENT] = lambda _, target=target: Reply(302, b"", {"Location": target})  # type: ignore[misc]
         with pytest.raises(Unavailable, match="redirect"):
@@ -149,27 +149,27 @@ async def test_a_redirect_is_not_followed(provider: OpenIdProvider) -> None:
     assert provider.asked == [DOCUMENT] * 2
 
 
-async def test_an_oversized_answer_is_cut_off(provider: OpenIdProvider) -> None:
+async def test_oversized_provider_answer_is_rejected(provider: OpenIdProvider) -> None:
     provider.replies[DOCUMENT] = lambda _: Reply(200, b" " * 5_000_000)
     with pytest.raises(Unavailable, match="larger than 1048576 bytes"):
         await get(provider)
 
 
-async def test_a_compressed_answer_is_refused(provider: OpenIdProvider) -> None:
-    """A bomb would be small on the wire."""
+async def test_compressed_provider_answer_is_rejected(provider: OpenIdProvider) -> None:
+    """A decompression bomb would be small on the wire."""
     bomb = gzip.compress(b" " * 50_000_000)
     provider.replies[DOCUMENT] = lambda _: Reply(200, bomb, {"Content-Encoding": "gzip"})
     with pytest.raises(Unavailable, match="compressed"):
         await get(provider)
 
 
-async def test_a_slow_answer_has_a_deadline(provider: OpenIdProvider) -> None:
+async def test_slow_provider_answer_times_out(provider: OpenIdProvider) -> None:
     provider.before = lambda _: time.sleep(2)
     with pytest.raises(Unavailable, match=r"did not answer in 0\.3 seconds"):
         await get(provider, ProviderFetcher(deadline=0.3))
 
 
-async def test_an_answer_that_trickles_has_the_same_deadline() -> None:
+async def test_provider_answer_sent_byte_by_byte_times_out() -> None:
     async def trickle(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
         try:
@@ -189,7 +189,7 @@ async def test_an_answer_that_trickles_has_the_same_deadline() -> None:
     server.close()
 
 
-async def test_a_host_without_listener_or_address() -> None:
+async def test_host_without_a_listener_or_address_is_unavailable() -> None:
     with pytest.raises(Unavailable, match="cannot be reached"):
         await ProviderFetcher().get("http://127.0.0.1:1/", loopback=True)
     with pytest.raises(Unavailable, match="has no address"):
@@ -197,13 +197,13 @@ async def test_a_host_without_listener_or_address() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{", b"\xff", b"[" * 100_000])
-async def test_answers_that_are_no_json_object(provider: OpenIdProvider, body: bytes) -> None:
+async def test_provider_answer_that_is_not_a_json_object_is_unavailable(provider: OpenIdProvider, body: bytes) -> None:
     provider.replies[DOCUMENT] = lambda _: Reply(200, body)
     answer = await ProviderFetcher().get(provider.issuer + DOCUMENT, loopback=True)
     with pytest.raises(Unavailable, match="JSON"):
         answer.json()
 
 
-def test_good_addresses() -> None:
+def test_valid_provider_addresses_are_accepted() -> None:
     assert checked_url("https://idp.example:8443/realms/x?y=z", loopback=False).port == 8443
     assert checked_url("http://[::1]:80/", loopback=True).hostname == "::1"

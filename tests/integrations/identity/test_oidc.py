@@ -1,4 +1,4 @@
-"""The client alone: what the administrators' settings are checked by."""
+"""The OpenID Connect client alone: the check of an administrator's settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def client() -> OpenIdClient:
     return OpenIdClient(ProviderFetcher(), FakeClock(datetime.now(UTC)))
 
 
-async def test_a_provider_is_checked_before_it_is_set_up(provider: OpenIdProvider, client: OpenIdClient) -> None:
+async def test_provider_settings_are_checked_against_the_provider(
+    provider: OpenIdProvider, client: OpenIdClient
+) -> None:
     config = AuthConfig(LoginMethod.OIDC, oidc=config_of(provider))
     assert await client.check(config) == provider.issuer
     for other in (AuthConfig(), AuthConfig(LoginMethod.OIDC), replace(config, method=LoginMethod.SAML)):
@@ -38,7 +40,7 @@ async def test_a_provider_is_checked_before_it_is_set_up(provider: OpenIdProvide
             await client.check(other)
 
 
-async def test_a_provider_without_keys_or_out_of_reach(provider: OpenIdProvider, client: OpenIdClient) -> None:
+async def test_provider_without_keys_or_unreachable_is_rejected(provider: OpenIdProvider, client: OpenIdClient) -> None:
     provider.replies["/jwks"] = lambda _: json_reply({"keys": [{"kty": "oct", "k": "c2VjcmV0"}]})
     with pytest.raises(Invalid, match="no key"):
         await client.check(AuthConfig(LoginMethod.OIDC, oidc=config_of(provider)))
@@ -47,7 +49,7 @@ async def test_a_provider_without_keys_or_out_of_reach(provider: OpenIdProvider,
         await client.check(AuthConfig(LoginMethod.OIDC, oidc=away))
 
 
-async def test_a_prompt_of_consent_goes_with_offline_access(provider: OpenIdProvider, client: OpenIdClient) -> None:
+async def test_offline_access_scope_requests_consent(provider: OpenIdProvider, client: OpenIdClient) -> None:
     async def url(*scopes: str, prompt: str = "") -> str:
         config = config_of(provider, scopes=scopes)
         begun = await client.begin(config, redirect_uri="http://x/", state=Secret("s"), prompt=prompt)
@@ -60,7 +62,7 @@ async def test_a_prompt_of_consent_goes_with_offline_access(provider: OpenIdProv
     assert (await url("offline_access", prompt="none")).endswith("prompt=none")
 
 
-def test_the_challenge_is_that_of_the_rfc() -> None:
+def test_pkce_challenge_matches_the_rfc_example() -> None:
     """RFC 7636, appendix B."""
     verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
     assert challenge_of(verifier) == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"

@@ -1,4 +1,4 @@
-"""What is read of an identity provider's metadata, and what of it is refused."""
+"""What is read from an identity provider's SAML metadata, and what is rejected."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def read(text: str, *, loopback: bool = False) -> IdentityProvider:
     return identity_provider_of(text.encode(), NOW, loopback=loopback)
 
 
-def test_metadata_names_the_provider_its_page_and_its_keys() -> None:
+def test_metadata_has_entity_id_login_url_and_certificates() -> None:
     found = read(metadata(root=' validUntil="2026-01-03T00:00:00Z"'))
     assert (found.entity_id, found.login_url) == ("https://idp.example/m", "https://idp.example/sso?tenant=1")
     assert found.valid_until == datetime(2026, 1, 3, tzinfo=UTC)
     assert len(found.certificates) == 1
 
 
-def test_the_old_and_the_new_key_are_both_taken_and_those_for_encryption_are_not() -> None:
+def test_all_signing_certificates_are_read_and_encryption_ones_skipped() -> None:
     keys = descriptor(GOOD) + descriptor(certificate(rsa.generate_private_key(65537, 2048)), "")
     assert len(read(metadata(keys=keys + descriptor("not even one", ' use="encryption"'))).certificates) == 2
 
@@ -76,13 +76,13 @@ def test_the_old_and_the_new_key_are_both_taken_and_those_for_encryption_are_not
         (metadata(keys=descriptor(GOOD) * 11), "1 to 10 certificates"),
         (metadata(keys=descriptor("AAAA")), "cannot be read"),
         (metadata(keys=descriptor(certificate(rsa.generate_private_key(65537, 1024)))), "2048"),
-        (metadata(keys=descriptor(certificate(ed25519.Ed25519PrivateKey.generate()))), "neither RSA nor"),
+        (metadata(keys=descriptor(certificate(ed25519.Ed25519PrivateKey.generate()))), "neither an RSA nor"),
         (metadata(binding="HTTP-POST"), "HTTP-Redirect"),
         (metadata(location="http://idp.example/sso"), "https"),
         (metadata(location="javascript:alert(1)"), "https"),
         (metadata(location="http://127.0.0.1/sso"), "https"),
         (metadata(role=' WantAuthnRequestsSigned="true"'), "WantAuthnRequestsSigned"),
-        (metadata(root=' validUntil="2026-01-01T00:00:00Z"'), "valid until"),
+        (metadata(root=' validUntil="2026-01-01T00:00:00Z"'), "it expired at"),
         (metadata(root=' validUntil="tomorrow"'), "not a valid timestamp"),
         (metadata().replace("https://idp.example/m", ""), "entityID"),
         (metadata().replace("https://idp.example/m", "x" * 1025), "entityID"),
@@ -94,12 +94,12 @@ def test_the_old_and_the_new_key_are_both_taken_and_those_for_encryption_are_not
         ("", "not well-formed"),
     ],
 )
-def test_metadata_that_cannot_be_used_says_why(text: str, reason: str) -> None:
+def test_unusable_metadata_is_rejected_with_the_reason(text: str, reason: str) -> None:
     with pytest.raises(Invalid) as refused:
         read(text)
     assert reason in refused.value.message
 
 
-def test_a_page_on_this_machine_is_fine_for_a_provider_on_this_machine() -> None:
+def test_loopback_login_url_is_accepted_for_a_loopback_provider() -> None:
     local = metadata(location="http://127.0.0.1:8080/sso")
     assert read(local, loopback=True).login_url == "http://127.0.0.1:8080/sso"

@@ -35,14 +35,14 @@ def fetch(environ: dict[str, str], name: str, key: str = "password") -> str:
     return asyncio.run(AwsSecrets(environ).fetch(name)).value(key).reveal()
 
 
-def test_by_name_and_by_arn_in_the_region_that_it_says(environ: dict[str, str], manager: SecretsManager) -> None:
+def test_secret_is_found_by_name_and_by_arn_in_its_region(environ: dict[str, str], manager: SecretsManager) -> None:
     arn = manager.keep("prod/db", {"password": VALUE, "port": 5432})
     assert fetch(environ, "prod/db") == VALUE
     assert fetch(environ, "prod/db", "port") == "5432"
     assert fetch(environ | {"AWS_REGION": "us-east-1"}, arn) == VALUE
 
 
-def test_a_secret_that_is_one_text_or_bytes(environ: dict[str, str], manager: SecretsManager) -> None:
+def test_plain_text_or_binary_secret_is_read_as_a_whole(environ: dict[str, str], manager: SecretsManager) -> None:
     manager.keep("plain", VALUE)
     manager.keep("binary", VALUE.encode())
     manager.keep("no-text", b"\xff\xfe")
@@ -54,7 +54,7 @@ def test_a_secret_that_is_one_text_or_bytes(environ: dict[str, str], manager: Se
         assert VALUE not in caught.value.message
 
 
-def test_what_is_not_there_or_was_deleted(environ: dict[str, str], manager: SecretsManager) -> None:
+def test_missing_or_deleted_secret_is_unavailable(environ: dict[str, str], manager: SecretsManager) -> None:
     manager.keep("gone", {"password": VALUE})
     manager.client.delete_secret(SecretId="gone")
     with pytest.raises(Unavailable, match="ResourceNotFoundException"):
@@ -63,7 +63,7 @@ def test_what_is_not_there_or_was_deleted(environ: dict[str, str], manager: Secr
         fetch(environ, "gone")
 
 
-def test_no_region_and_no_credentials_are_said(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_region_or_credentials_are_reported(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CONFIG_FILE", "/none")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/none")
     with pytest.raises(Unavailable, match="AWS_REGION"):
@@ -73,7 +73,7 @@ def test_no_region_and_no_credentials_are_said(environ: dict[str, str], monkeypa
         fetch(environ, "prod/db")
 
 
-def test_a_service_that_does_not_answer_is_unavailable(
+def test_aws_service_that_does_not_answer_is_unavailable(
     environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket() as closed:
@@ -85,7 +85,7 @@ def test_a_service_that_does_not_answer_is_unavailable(
         assert time.monotonic() - begun < within(10)
 
 
-def test_attack_what_a_service_says_in_an_error_is_not_repeated(
+def test_attack_error_text_of_the_aws_service_is_not_repeated(
     environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = Said(400, {"__type": "AccessDeniedException", "message": f"not {VALUE}"})

@@ -31,7 +31,7 @@ def fetch(environ: dict[str, str], name: str, key: str = "") -> str:
     return asyncio.run(AzureSecrets(environ).fetch(name)).value(key).reveal()
 
 
-def test_by_name_and_by_version(environ: dict[str, str]) -> None:
+def test_secret_is_found_by_name_and_by_version(environ: dict[str, str]) -> None:
     assert fetch(environ, "db", "password") == VALUE
     assert fetch(environ, "db/4387e9f3") == "an older one"
 
@@ -46,24 +46,24 @@ def test_by_name_and_by_version(environ: dict[str, str]) -> None:
         ("db?x=1", "is named SECRET"),
     ],
 )
-def test_what_cannot_be_had_is_a_clear_error(environ: dict[str, str], name: str, reason: str) -> None:
+def test_secret_that_cannot_be_read_is_a_clear_error(environ: dict[str, str], name: str, reason: str) -> None:
     with pytest.raises(Unavailable, match=reason) as caught:
         fetch(environ, name)
     assert "planted" not in caught.value.message
 
 
-def test_an_identity_that_is_refused_is_said(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejected_identity_is_reported(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IDENTITY_HEADER", "wrong")
-    with pytest.raises(Unavailable, match="gives the agent no token"):
+    with pytest.raises(Unavailable, match="issued no token to the agent"):
         fetch(environ, "db")
 
 
 @pytest.mark.parametrize("url", ["", "http://shop.vault.azure.net", "https://a:b@shop.vault.azure.net"])
-def test_the_vault_must_be_an_https_address(url: str) -> None:
+def test_vault_address_must_be_https(url: str) -> None:
     with pytest.raises(Unavailable, match="AZURE_KEYVAULT_URL"):
         AzureSecrets({"AZURE_KEYVAULT_URL": url})
 
 
-def test_tokens_are_for_the_domain_of_the_vaults_own_cloud() -> None:
+def test_token_scope_matches_the_cloud_of_the_vault() -> None:
     assert scope_of("https://shop.vault.azure.net") == "https://vault.azure.net/.default"
     assert scope_of("https://shop.vault.usgovcloudapi.net") == "https://vault.usgovcloudapi.net/.default"

@@ -31,11 +31,11 @@ async def text(cached: CachedSource, name: str = "db") -> str:
     return (await cached.fetch(name)).text.reveal()
 
 
-def test_what_is_kept_never_outlives_half_a_minute() -> None:
+def test_cached_secret_lives_at_most_half_a_minute() -> None:
     assert LIFE + DEADLINE <= 30
 
 
-async def test_many_who_ask_at_once_are_one_call() -> None:
+async def test_concurrent_requests_for_a_secret_are_one_call() -> None:
     source = Slow()
     cached = CachedSource(source)
     assert set(await asyncio.gather(*(text(cached) for _ in range(100)))) == {"1"}
@@ -43,7 +43,7 @@ async def test_many_who_ask_at_once_are_one_call() -> None:
     assert source.asked == ["db"]
 
 
-async def test_it_is_dropped_by_itself_when_its_life_ends() -> None:
+async def test_cached_secret_is_deleted_when_it_expires() -> None:
     cached = CachedSource(Slow(), life=1.0)
     assert await text(cached) == "1"
     assert len(cached) == 1
@@ -51,13 +51,13 @@ async def test_it_is_dropped_by_itself_when_its_life_ends() -> None:
     assert await text(cached) == "2"
 
 
-async def test_its_life_begins_when_the_source_is_asked() -> None:
+async def test_lifetime_of_a_cached_secret_begins_with_the_call() -> None:
     cached = CachedSource(Slow(delay=0.1), life=0.05)
     assert await text(cached) == "1"
     assert await text(cached) == "2"
 
 
-async def test_what_did_not_work_is_asked_for_anew() -> None:
+async def test_forgotten_secret_is_requested_again() -> None:
     cached = CachedSource(Slow())
     assert await text(cached) == "1"
     cached.forget("db")
@@ -66,7 +66,7 @@ async def test_what_did_not_work_is_asked_for_anew() -> None:
     assert await text(cached) == "2"
 
 
-async def test_no_more_than_its_bound_is_kept() -> None:
+async def test_number_of_cached_secrets_is_limited() -> None:
     cached = CachedSource(Slow(delay=0), most=3)
     for number in range(10):
         await text(cached, str(number))
@@ -74,7 +74,7 @@ async def test_no_more_than_its_bound_is_kept() -> None:
     assert await text(cached, "9") == "10"
 
 
-async def test_an_error_reaches_all_who_wait_and_is_not_kept() -> None:
+async def test_error_of_a_source_reaches_all_waiting_requests_and_is_not_cached() -> None:
     source = Slow()
     source.broken = True
     cached = CachedSource(source)
@@ -85,7 +85,7 @@ async def test_an_error_reaches_all_who_wait_and_is_not_kept() -> None:
     assert await text(cached) == "2"
 
 
-async def test_who_gives_up_does_not_end_the_call_for_others() -> None:
+async def test_cancelled_request_does_not_cancel_the_shared_call() -> None:
     source = Slow(delay=0.1)
     cached = CachedSource(source)
     first, second = asyncio.create_task(text(cached)), asyncio.create_task(text(cached))
@@ -95,7 +95,7 @@ async def test_who_gives_up_does_not_end_the_call_for_others() -> None:
     assert first.cancelled()
 
 
-async def test_a_source_that_hangs_is_given_up() -> None:
+async def test_call_to_a_hanging_source_times_out() -> None:
     cached = CachedSource(Slow(delay=60), deadline=0.05)
     with pytest.raises(Unavailable, match=r"no answer within 0\.05 seconds"):
         await text(cached)

@@ -35,14 +35,14 @@ def fetch(google: GoogleDouble, name: str, key: str = "", environ: dict[str, str
     return asyncio.run(GoogleSecrets(environ or {}, endpoint=google.url).fetch(name)).value(key).reveal()
 
 
-def test_of_the_own_project_and_of_others_in_any_version(google: GoogleDouble) -> None:
+def test_secret_is_found_in_own_and_other_projects_and_versions(google: GoogleDouble) -> None:
     assert fetch(google, "db", "password") == VALUE
     assert fetch(google, "db/versions/3") == "the third"
     assert fetch(google, "projects/other/secrets/db") == "of another project"
     assert fetch(google, "db", environ={"GOOGLE_CLOUD_PROJECT": "other"}) == "of another project"
 
 
-def test_one_token_serves_many(google: GoogleDouble) -> None:
+def test_one_token_serves_concurrent_requests(google: GoogleDouble) -> None:
     async def run() -> None:
         source = GoogleSecrets({}, endpoint=google.url)
         await asyncio.gather(*(source.fetch("db") for _ in range(5)))
@@ -63,19 +63,19 @@ def test_one_token_serves_many(google: GoogleDouble) -> None:
         ("projects/p/locations/l/secrets/s", "is named SECRET"),
     ],
 )
-def test_what_cannot_be_had_is_a_clear_error(google: GoogleDouble, name: str, reason: str) -> None:
+def test_secret_that_cannot_be_read_is_a_clear_error(google: GoogleDouble, name: str, reason: str) -> None:
     with pytest.raises(Unavailable, match=reason) as caught:
         fetch(google, name)
     assert "planted" not in caught.value.message
 
 
-def test_no_credentials_and_no_token_are_said(
+def test_missing_credentials_or_token_are_reported(
     google: GoogleDouble, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     other = GoogleDouble({})
     other.url = google.url  # whose key the token's endpoint does not know
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(other.key_file(tmp_path)))
-    with pytest.raises(Unavailable, match="gives the agent no token: RefreshError"):
+    with pytest.raises(Unavailable, match="issued no token to the agent: RefreshError"):
         fetch(google, "db")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
     with pytest.raises(Unavailable, match="no Google credentials"):

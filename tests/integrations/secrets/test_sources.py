@@ -24,7 +24,7 @@ def value(sources: Sources, reference: str) -> str:
     return asyncio.run(sources.value(Reference.read(reference))).reveal()
 
 
-def test_a_json_variable() -> None:
+def test_json_variable_of_the_environment_is_read() -> None:
     assert value(Sources(ENVIRON), "_envjson:SHOP:password") == VALUE
     assert value(Sources(ENVIRON), "_envjson:SHOP:port") == "5432"
 
@@ -41,7 +41,7 @@ def test_a_json_variable() -> None:
         ("_azure:db:password", "AZURE_KEYVAULT_URL"),
     ],
 )
-def test_errors_name_the_reference_and_the_reason_and_never_the_value(reference: str, reason: str) -> None:
+def test_error_names_the_reference_and_the_reason_and_never_the_value(reference: str, reason: str) -> None:
     with pytest.raises(Unavailable) as caught:
         value(Sources(ENVIRON), reference)
     assert caught.value.message.startswith(f"{reference} cannot be resolved: ")
@@ -54,12 +54,12 @@ def test_errors_name_the_reference_and_the_reason_and_never_the_value(reference:
 
 
 @pytest.mark.parametrize("name", ["POSTERN_OIDC_CLIENT_SECRET", "postern_key", "OTEL_EXPORTER_OTLP_HEADERS"])
-def test_attack_our_own_settings_are_not_referred_to(name: str) -> None:
+def test_attack_gateway_settings_cannot_be_referred_to(name: str) -> None:
     with pytest.raises(Unavailable, match="has no"):
         value(Sources({name: '{"a": "b"}'}), f"_envjson:{name}:a")
 
 
-def test_a_policy_of_the_agent_bounds_the_variables_and_not_its_own_settings() -> None:
+def test_agent_policy_limits_variables_but_not_the_settings_of_secret_stores() -> None:
     double = VaultDouble(kept={"kv2/db": {"password": VALUE}})
     with double.serve() as address:
         environ = ENVIRON | {"VAULT_ADDR": address, "VAULT_TOKEN": ROOT}
@@ -69,13 +69,13 @@ def test_a_policy_of_the_agent_bounds_the_variables_and_not_its_own_settings() -
         assert value(sources, "_vaultkv2:kv2/db:password") == VALUE
 
 
-def test_the_cloud_provider_is_one_that_is_known() -> None:
+def test_unknown_cloud_provider_is_misconfigured() -> None:
     with pytest.raises(Misconfigured, match="aws, azure, gcp"):
         Sources({}, cloud="oracle")
 
 
 @pytest.mark.parametrize("cloud", module.CLOUDS)
-def test_cloudprov_leads_to_the_provider_of_the_agent(cloud: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cloudprov_reference_uses_the_agents_cloud_provider(cloud: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Fixed:
         async def fetch(self, name: str) -> Document:
             return Document(Secret(json.dumps({"key": f"{cloud} {name}"})))
@@ -96,7 +96,7 @@ def test_each_provider_has_a_source() -> None:
         ("azure", "azure.identity", "azure-identity"),
     ],
 )
-def test_a_library_that_is_missing_is_named(
+def test_missing_library_is_named_with_its_install_command(
     cloud: str, library: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reference = f"_{cloud}:a:b"
@@ -106,7 +106,8 @@ def test_a_library_that_is_missing_is_named(
         value(Sources({}), reference)
 
 
-def test_moto_and_many_sessions_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.ci
+def test_concurrent_sessions_read_their_secrets_from_aws(monkeypatch: pytest.MonkeyPatch) -> None:
     with secrets_manager() as manager:
         for name, setting in manager.environment.items():
             monkeypatch.setenv(name, setting)
@@ -120,7 +121,7 @@ def test_moto_and_many_sessions_at_once(monkeypatch: pytest.MonkeyPatch) -> None
         assert [found.reveal() for found in asyncio.run(run())] == ["ann", VALUE] * 50
 
 
-def test_a_forgotten_value_is_asked_for_anew() -> None:
+def test_forgotten_value_is_requested_again() -> None:
     double = VaultDouble(kept={"kv2/db": {"password": "old"}})
     with double.serve() as address:
         sources = Sources({"VAULT_ADDR": address, "VAULT_TOKEN": ROOT})

@@ -19,7 +19,7 @@ from postern.errors import Unavailable
 Make = Callable[..., Delivery]
 
 
-async def test_events_are_log_records(delivery: Make) -> None:
+async def test_events_are_sent_as_log_records(delivery: Make) -> None:
     data = {"number": 1 << 62, "nothing": None, "yes": True, "share": 0.5, "list": [1, "x", {"y": 2}], "huge": 1 << 70}
     events = [delivery(EventKind.SESSION_KILL, **data), delivery()]
     async with http_receiver(status=200, body=b"{}") as receiver:
@@ -48,7 +48,7 @@ async def test_events_are_log_records(delivery: Make) -> None:
 @pytest.mark.parametrize(
     "answer", [{"partialSuccess": {"rejectedLogRecords": "1", "errorMessage": "no\nthanks"}}, [], "x"]
 )
-async def test_what_a_collector_rejects_is_logged_and_not_sent_again(
+async def test_records_rejected_by_a_collector_are_logged_and_not_retried(
     delivery: Make, answer: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with http_receiver(status=200, body=json.dumps(answer).encode()) as receiver:
@@ -59,7 +59,7 @@ async def test_what_a_collector_rejects_is_logged_and_not_sent_again(
     assert "no\nthanks" not in caplog.text
 
 
-async def test_a_collector_that_is_busy_is_asked_again(delivery: Make) -> None:
+async def test_busy_collector_is_unavailable_so_that_delivery_is_retried(delivery: Make) -> None:
     async with http_receiver(status=503) as receiver:
         sender = senders()
         with pytest.raises(Unavailable):

@@ -1,4 +1,4 @@
-"""What is counted and traced of what is sent to sinks."""
+"""Counters and spans of deliveries to sinks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class Tracer:
         return span
 
 
-async def test_each_try_is_counted_and_traced_without_its_address(delivery: Callable[..., Delivery]) -> None:
+async def test_each_delivery_attempt_is_counted_and_traced_without_its_address(
+    delivery: Callable[..., Delivery],
+) -> None:
     meters, tracer = Meters(), Tracer()
     async with http_receiver(statuses=[500]) as receiver:
         sender = Senders("gateway.example.com", LOOPBACK, tracer=tracer, count=meters.count)

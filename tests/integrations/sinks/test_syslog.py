@@ -1,4 +1,4 @@
-"""Syslog, to real listeners."""
+"""Syslog deliveries to real listeners."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FORM = re.compile(
 
 
 @pytest.mark.parametrize("scheme", ["syslog+tls", "syslog+tcp"])
-async def test_events_arrive_in_order_counted_by_octets(delivery: Make, scheme: str) -> None:
+async def test_events_arrive_in_order_with_octet_counts(delivery: Make, scheme: str) -> None:
     events = [
         delivery(kind, number=at) for at, kind in enumerate([EventKind.SESSION_KILL] + [EventKind.AUDIT_ENTRY] * 40)
     ]
@@ -40,7 +40,7 @@ async def test_events_arrive_in_order_counted_by_octets(delivery: Make, scheme: 
     assert found[0][6] == b"session.kill"
 
 
-async def test_datagrams(delivery: Make) -> None:
+async def test_event_is_sent_as_a_datagram_and_oversized_ones_are_denied(delivery: Make) -> None:
     receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     receiver.bind(("127.0.0.1", 0))
     receiver.settimeout(60)
@@ -55,7 +55,7 @@ async def test_datagrams(delivery: Make) -> None:
         await senders().send(hook, [delivery(text="x" * 70_000)], START)
 
 
-async def test_attack_38_no_name_ends_the_line_or_steers_a_terminal(delivery: Make) -> None:
+async def test_attack_38_control_characters_of_a_name_are_escaped(delivery: Make) -> None:
     """The user is called `a\\r\\nb\\x1b[31m…` and forges a message of its own."""
     async with syslog_receiver(tls=False) as receiver:
         await senders().send(sink(SinkKind.SYSLOG, f"syslog+tcp://localhost:{receiver.port}"), [delivery()], START)
@@ -64,7 +64,7 @@ async def test_attack_38_no_name_ends_the_line_or_steers_a_terminal(delivery: Ma
     assert all(0x20 <= byte <= 0x7E for byte in one)
 
 
-async def test_a_machine_with_an_odd_name_sends_well_formed_messages(delivery: Make) -> None:
+async def test_invalid_host_name_is_sent_in_a_well_formed_message(delivery: Make) -> None:
     async with syslog_receiver(tls=False) as receiver:
         sender = Senders("höst name\n", LOOPBACK)
         await sender.send(sink(SinkKind.SYSLOG, f"syslog+tcp://localhost:{receiver.port}"), [delivery()], START)
@@ -72,7 +72,7 @@ async def test_a_machine_with_an_odd_name_sends_well_formed_messages(delivery: M
     assert _FORM.fullmatch(receiver.got[0])
 
 
-async def test_nothing_leaves_without_tls_unless_the_settings_name_the_network(delivery: Make) -> None:
+async def test_unencrypted_syslog_is_sent_only_to_allowed_networks(delivery: Make) -> None:
     async def resolver(_host: str, _port: int) -> list[str]:
         return ["93.184.215.14"]
 
@@ -82,7 +82,7 @@ async def test_nothing_leaves_without_tls_unless_the_settings_name_the_network(d
             await Senders("gateway", resolver=resolver).send(hook, [delivery()], START)
 
 
-async def test_nobody_there(delivery: Make) -> None:
+async def test_unreachable_syslog_server_is_unavailable(delivery: Make) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Webhooks, sent to a real HTTPS server."""
+"""Webhook deliveries to a real HTTPS server."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from postern.integrations.sinks.senders import Senders, signature
 Make = Callable[..., Delivery]
 
 
-def test_the_signature_is_that_of_standard_webhooks() -> None:
-    """The vector of its reference libraries."""
+def test_signature_matches_standard_webhooks() -> None:
+    """The test vector is the one of its reference libraries."""
     found = signature(SECRET, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')
     assert found == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-async def test_an_event_is_posted_and_signed(delivery: Make) -> None:
+async def test_event_is_posted_and_signed(delivery: Make) -> None:
     one = delivery()
     async with http_receiver() as receiver:
         hook = sink(SinkKind.WEBHOOK, receiver.url, headers={"Authorization": Secret("Bearer x")})
@@ -45,7 +45,7 @@ async def test_an_event_is_posted_and_signed(delivery: Make) -> None:
     assert receiver.got[1][0]["webhook-id"] == headers["webhook-id"] == str(one.event_id)
 
 
-async def test_a_secret_that_was_replaced_signs_for_a_while(delivery: Make) -> None:
+async def test_replaced_secret_still_signs_until_it_expires(delivery: Make) -> None:
     old = Secret("whsec_" + "QUJD" * 8)
     secrets = (SigningSecret(SECRET), SigningSecret(old, START + timedelta(hours=24)))
     async with http_receiver() as receiver:
@@ -73,7 +73,7 @@ async def test_a_secret_that_was_replaced_signs_for_a_while(delivery: Make) -> N
         (503, Unavailable),
     ],
 )
-async def test_answers_that_are_no_success(delivery: Make, status: int, error: type[PosternError]) -> None:
+async def test_error_status_raises_the_matching_error(delivery: Make, status: int, error: type[PosternError]) -> None:
     async with http_receiver(status=status) as receiver:
         sender = senders()
         with pytest.raises(error, match=str(status)):
@@ -81,7 +81,7 @@ async def test_answers_that_are_no_success(delivery: Make, status: int, error: t
         await sender.close()
 
 
-async def test_redirects_are_not_followed(delivery: Make) -> None:
+async def test_redirect_of_a_webhook_is_not_followed(delivery: Make) -> None:
     async with http_receiver() as inside, http_receiver(status=307) as receiver:
         receiver.headers = f"Location: {inside.url}\r\n"
         sender = senders()
@@ -91,7 +91,7 @@ async def test_redirects_are_not_followed(delivery: Make) -> None:
     assert inside.got == []
 
 
-async def test_an_endless_answer_is_not_read(delivery: Make) -> None:
+async def test_long_answer_of_a_webhook_is_not_read(delivery: Make) -> None:
     async with http_receiver(status=200, body=b"x" * 5_000_000) as receiver:
         sender = senders()
         began = time.monotonic()
@@ -100,7 +100,7 @@ async def test_an_endless_answer_is_not_read(delivery: Make) -> None:
     assert time.monotonic() - began < within(10)
 
 
-async def test_the_certificate_must_be_trusted(delivery: Make) -> None:
+async def test_untrusted_certificate_is_rejected(delivery: Make) -> None:
     async with http_receiver() as receiver:
         sender = senders()
         with pytest.raises(Unavailable, match=r"(?i)certificate"):
@@ -113,8 +113,8 @@ async def test_the_certificate_must_be_trusted(delivery: Make) -> None:
     "address",
     ["169.254.169.254", "127.0.0.1", "::1", "10.1.2.3", "192.168.1.1", "fd00:ec2::254", "::ffff:127.0.0.1", "0.0.0.0"],
 )
-async def test_attack_68_a_sink_reaches_nothing_private_by_a_name(delivery: Make, address: str) -> None:
-    """The name was fine when it was saved, and leads elsewhere now. Whatever it says, nobody is asked."""
+async def test_attack_68_sink_name_with_a_private_address_is_rejected(delivery: Make, address: str) -> None:
+    """The name was public when it was saved, and is private now. No address is connected to."""
 
     async def resolver(_host: str, _port: int) -> list[str]:
         return ["93.184.215.14", address]
@@ -130,7 +130,7 @@ async def test_attack_68_a_sink_reaches_nothing_private_by_a_name(delivery: Make
     await sender.close()
 
 
-async def test_metadata_services_stay_closed_whatever_the_settings_say(delivery: Make) -> None:
+async def test_metadata_service_is_rejected_even_in_an_allowed_network(delivery: Make) -> None:
     async def resolver(_host: str, _port: int) -> list[str]:
         return ["169.254.169.254"]
 

@@ -1,4 +1,4 @@
-"""The tracer against a real collector on loopback: what it sends, and what becomes of it without one."""
+"""The tracer with a real collector on loopback: what it sends, and what happens without a collector."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def collector() -> Iterator[Collector]:
         yield made
 
 
-def test_a_span_and_its_child_arrive_with_what_is_known_of_the_process(
+def test_span_and_child_arrive_with_the_resource_attributes(
     collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test,host.name=other")
@@ -73,7 +73,7 @@ def test_a_span_and_its_child_arrive_with_what_is_known_of_the_process(
     assert dropped == []
 
 
-def test_the_service_is_called_as_the_variable_says(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_service_name_is_read_from_its_variable(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_SERVICE_NAME", "gate-eu")
     with tracing(collector.port, monkeypatch) as (tracer, _):
         tracer.start("x").end()
@@ -81,7 +81,7 @@ def test_the_service_is_called_as_the_variable_says(collector: Collector, monkey
 
 
 @pytest.mark.parametrize(("sampler", "flags", "arrives"), [("", "01", 1), ("", "00", 0), ("always_on", "00", 1)])
-def test_a_trace_is_gone_on_with_as_the_sampler_says(
+def test_incoming_trace_is_continued_as_the_sampler_decides(
     collector: Collector, monkeypatch: pytest.MonkeyPatch, sampler: str, flags: str, arrives: int
 ) -> None:
     if sampler:
@@ -94,14 +94,14 @@ def test_a_trace_is_gone_on_with_as_the_sampler_says(
     assert [one.parent for one in collector.spans] == [PARENT.split("-")[2]] * arrives
 
 
-def test_nothing_is_sent_when_the_sampler_takes_none(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_span_is_sent_if_the_sampler_is_off(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
     with tracing(collector.port, monkeypatch) as (tracer, dropped):
         tracer.start("x").end()
     assert (collector.spans, dropped) == ([], [])
 
 
-def test_hostile_names_are_bounded_and_on_one_line(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_attributes_are_cut_and_escaped(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     hostile = {"long": "x" * 10_000_000, "escape": "\x1b[2J\r\nforged", "surrogate": "a\udc80b"}
     with tracing(collector.port, monkeypatch) as (tracer, dropped):
         span = tracer.start("x", attributes=hostile)
@@ -120,7 +120,7 @@ def test_hostile_names_are_bounded_and_on_one_line(collector: Collector, monkeyp
     assert facts == {"long": "x" * MOST_TEXT, "escape": "\\x1b[2J\\r\\nforged", "surrogate": "a?b"}
 
 
-def test_a_collector_that_hangs_makes_nobody_wait_and_what_does_not_fit_is_counted(
+def test_hanging_collector_does_not_block_and_dropped_spans_are_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with collecting(delay=30.0) as collector:
@@ -140,7 +140,8 @@ def test_a_collector_that_hangs_makes_nobody_wait_and_what_does_not_fit_is_count
         assert sum(dropped) == MOST_WAITING + 500
 
 
-def test_a_collector_that_is_away_is_said_once_and_so_is_its_return(
+@pytest.mark.ci
+def test_collector_outage_and_recovery_are_logged_once_each(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -161,13 +162,15 @@ def test_a_collector_that_is_away_is_said_once_and_so_is_its_return(
     assert not [record for record in caplog.records if record.name.startswith("opentelemetry")]
 
 
-def test_nobody_listens_there(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_unreachable_collector_drops_the_span(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     with tracing(free_port(), monkeypatch) as (tracer, dropped):
         tracer.start("x").end()
     assert sum(dropped) == 1
 
 
-def test_a_header_that_cannot_be_read_is_not_quoted_in_the_log(
+def test_invalid_header_setting_is_not_quoted_in_the_log(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "a secret that is no header")

@@ -1,4 +1,4 @@
-"""The way to a tracker: which addresses are never asked, and what comes of answers that are late, wrong or hostile."""
+"""Calls to trackers: addresses that are never called, and answers that are late, wrong or hostile."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def settings(url: str, **changes: Any) -> TrackerSettings:
     "address",
     ["127.0.0.1", "::1", "10.1.2.3", "169.254.169.254", "::ffff:169.254.169.254", "100.100.100.200", "0.0.0.0"],
 )
-async def test_a_private_address_is_never_asked(address: str) -> None:
+async def test_private_tracker_address_is_never_called(address: str) -> None:
     async def resolved(_host: str, _port: int) -> list[str]:
         return ["93.184.216.34", address]
 
@@ -58,7 +58,7 @@ async def test_a_private_address_is_never_asked(address: str) -> None:
     await tracker.close()
 
 
-async def test_metadata_of_a_cloud_is_never_asked_whatever_the_settings_say() -> None:
+async def test_cloud_metadata_address_is_never_called_even_in_an_allowed_network() -> None:
     async def resolved(_host: str, _port: int) -> list[str]:
         return ["169.254.169.254"]
 
@@ -68,8 +68,8 @@ async def test_metadata_of_a_cloud_is_never_asked_whatever_the_settings_say() ->
     await tracker.close()
 
 
-async def test_the_address_that_was_checked_is_the_one_that_is_asked(site: JiraServer) -> None:
-    """A name that answers something else the second time leads nowhere."""
+async def test_call_uses_the_checked_address(site: JiraServer) -> None:
+    """A name that has another address the second time has no effect."""
     asked = []
 
     async def resolved(host: str, _port: int) -> list[str]:
@@ -99,7 +99,7 @@ async def test_the_address_that_was_checked_is_the_one_that_is_asked(site: JiraS
         "",
     ],
 )
-def test_addresses_that_cannot_be(url: str) -> None:
+def test_invalid_tracker_address_is_rejected(url: str) -> None:
     for kind in TrackerKind:
         with pytest.raises(Invalid) as caught:
             tracker_of(replace(settings(url), kind=kind))
@@ -118,13 +118,13 @@ def test_addresses_that_cannot_be(url: str) -> None:
         ({"authority": "no pem"}, "authority"),
     ],
 )
-def test_credentials_that_cannot_be(changes: dict[str, Any], field: str) -> None:
+def test_invalid_tracker_credentials_are_rejected(changes: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid) as caught:
         tracker_of(settings("https://jira.example.com", **changes))
     assert caught.value.field == field
 
 
-async def test_a_certificate_of_somebody_else(site: JiraServer) -> None:
+async def test_untrusted_tracker_certificate_is_rejected(site: JiraServer) -> None:
     for authority in ("", issue("localhost").authority):
         tracker = tracker_of(jira_settings(site, authority=authority), LOOPBACK)
         with pytest.raises(Unavailable, match=r"cannot be reached.*certificate verify failed"):
@@ -133,7 +133,7 @@ async def test_a_certificate_of_somebody_else(site: JiraServer) -> None:
     assert not site.calls
 
 
-async def test_nobody_listens() -> None:
+async def test_unreachable_tracker_is_unavailable_and_not_uncertain() -> None:
     async with serving(JiraServer()) as gone:
         tracker = tracker_of(jira_settings(gone), LOOPBACK)
     with pytest.raises(Unavailable, match="localhost cannot be reached") as caught:
@@ -142,21 +142,22 @@ async def test_nobody_listens() -> None:
     await tracker.close()
 
 
-async def test_a_name_that_is_nowhere() -> None:
+async def test_tracker_name_without_an_address_is_unavailable() -> None:
     async def nowhere(_host: str, _port: int) -> list[str]:
         raise OSError("no such name")
 
     async def none(_host: str, _port: int) -> list[str]:
         return []
 
-    for resolver, said in ((nowhere, "cannot be found"), (none, "has no address")):
+    for resolver, said in ((nowhere, "cannot be resolved"), (none, "has no address")):
         tracker = tracker_of(settings("https://jira.example.com"), resolver=resolver)
         with pytest.raises(Unavailable, match=said):
             await tracker.check()
         await tracker.close()
 
 
-async def test_one_that_hangs(site: JiraServer, tracker: AnyTracker) -> None:
+@pytest.mark.ci
+async def test_call_to_a_hanging_tracker_times_out(site: JiraServer, tracker: AnyTracker) -> None:
     site.faults.append(Fault("POST .*/issue", hangs=True))
     with pytest.raises(Uncertain, match=r"did not answer in 1 seconds|connection .* broke: ReadTimeout"):
         await tracker.create(NEW)
@@ -167,15 +168,15 @@ async def test_one_that_hangs(site: JiraServer, tracker: AnyTracker) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_redirects_lead_nowhere(site: JiraServer, tracker: AnyTracker, status: int) -> None:
+async def test_redirect_of_a_tracker_is_not_followed(site: JiraServer, tracker: AnyTracker, status: int) -> None:
     async with serving(JiraServer()) as other:
         site.faults.append(Fault("myself", status=status, headers={"Location": f"{other.url}/rest/api/3/myself"}))
-        with pytest.raises(PosternError, match="a redirect, which is not followed"):
+        with pytest.raises(PosternError, match="redirects are not followed"):
             await tracker.check()
         assert not other.calls
 
 
-async def test_an_answer_without_end(site: JiraServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_oversized_tracker_answer_is_unavailable(site: JiraServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracker_calls, "LIMIT", 10_000)
     tracker = tracker_of(jira_settings(site), LOOPBACK)
     site.faults.append(Fault("myself", raw=b"HTTP/1.1 200 X\r\nContent-Length: 99999999\r\n\r\n" + b"x" * 20_000))
@@ -193,7 +194,9 @@ async def test_an_answer_without_end(site: JiraServer, monkeypatch: pytest.Monke
         (b"HTTP/1.1 200 X\r\nContent-Length: 900\r\n\r\n{", "broke: "),
     ],
 )
-async def test_answers_that_are_none(site: JiraServer, tracker: AnyTracker, raw: bytes, said: str) -> None:
+async def test_malformed_tracker_answer_is_unavailable_or_uncertain(
+    site: JiraServer, tracker: AnyTracker, raw: bytes, said: str
+) -> None:
     site.faults.append(Fault("myself", raw=raw))
     with pytest.raises(Unavailable, match=said):
         await tracker.check()
@@ -202,8 +205,10 @@ async def test_answers_that_are_none(site: JiraServer, tracker: AnyTracker, raw:
         await tracker.create(NEW)
 
 
-async def test_answers_of_another_shape(site: JiraServer, tracker: AnyTracker) -> None:
-    """A page of a proxy, or JSON of somebody else: it never raises what nobody expects."""
+async def test_tracker_answer_of_unexpected_shape_raises_only_documented_errors(
+    site: JiraServer, tracker: AnyTracker
+) -> None:
+    """Such as the page of a proxy, or JSON of another service."""
     deep = b"[" * 100_000
     whole = b"HTTP/1.1 200 X\r\nContent-Length: %d\r\n\r\n" % len(deep)
     for fault in (
@@ -220,7 +225,9 @@ async def test_answers_of_another_shape(site: JiraServer, tracker: AnyTracker) -
             assert str(outcome).isprintable()
 
 
-async def test_what_a_tracker_says_is_one_clean_line_without_the_token(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_error_text_of_a_tracker_is_one_printable_line_without_the_token(
+    site: JiraServer, tracker: AnyTracker
+) -> None:
     words = f"\x1b[2Jyour token {TOKEN}\r\nis\u202e wrong " + "x" * 10_000
     site.faults.append(Fault("myself", status=400, content={"errorMessages": [words], "errors": {"a": "b"}}))
     with pytest.raises(Invalid) as caught:
@@ -243,18 +250,18 @@ async def test_what_a_tracker_says_is_one_clean_line_without_the_token(site: Jir
         ("Fri, 01 Jan 2100 00:00:00 GMT", tracker_calls.MAX_PAUSE),
     ],
 )
-def test_pauses(given: str, pause: int | None) -> None:
+def test_retry_after_header_is_read_up_to_a_maximum(given: str, pause: int | None) -> None:
     assert tracker_calls.pause_of(tracker_calls.TrackerResponse(429, {"Retry-After": given}, None)) == pause
 
 
-async def test_too_many_requests(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_rate_limited_tracker_is_unavailable_with_the_retry_time(site: JiraServer, tracker: AnyTracker) -> None:
     site.faults.append(Fault("myself", status=429, headers={"Retry-After": "12"}))
     with pytest.raises(Unavailable, match="answered 429") as caught:
         await tracker.check()
     assert caught.value.retry_after == 12
 
 
-async def test_somebody_else_is_at_it(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_conflicting_transition_is_unavailable_and_can_be_retried(site: JiraServer, tracker: AnyTracker) -> None:
     """https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/: 409 of a transition."""
     made = await tracker.create(NEW)
     site.faults.append(Fault("POST .*/transitions", status=409, content={"errorMessages": ["in progress"]}))
@@ -263,21 +270,19 @@ async def test_somebody_else_is_at_it(site: JiraServer, tracker: AnyTracker) -> 
     assert await tracker.transition(made, "done")
 
 
-async def test_forbidden(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_forbidden_call_is_denied_with_the_trackers_reason(site: JiraServer, tracker: AnyTracker) -> None:
     site.faults.append(Fault("POST", status=403, content={"errorMessages": ["You do not have permission to create"]}))
     with pytest.raises(Denied, match="403: You do not have permission to create"):
         await tracker.create(NEW)
 
 
-async def test_no_secret_is_shown(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_tracker_token_is_not_in_the_repr_of_its_settings(site: JiraServer, tracker: AnyTracker) -> None:
     assert TOKEN not in repr(jira_settings(site))
     assert TOKEN not in repr(vars(tracker._calls))
 
 
-async def test_attack_a_tracker_that_shows_the_request_shows_no_credentials(
-    site: JiraServer, tracker: AnyTracker
-) -> None:
-    """As debugging proxies do; who opens a session may read it."""
+async def test_attack_credentials_echoed_in_a_tracker_error_are_masked(site: JiraServer, tracker: AnyTracker) -> None:
+    """Debugging proxies echo requests, and the user who opens a session can read the error."""
     pair = b64encode(f"{USER}:{TOKEN}".encode()).decode()
     site.faults.append(Fault("myself", status=400, content={"message": f"bad: Authorization: Basic {pair}, {TOKEN}"}))
     with pytest.raises(Invalid) as caught:
@@ -285,10 +290,10 @@ async def test_attack_a_tracker_that_shows_the_request_shows_no_credentials(
     assert caught.value.message == "localhost answered 400: bad: Authorization: ***, ***"
 
 
-async def test_attack_a_tracker_that_echoes_credentials_where_it_answers_well(
+async def test_attack_credentials_echoed_in_a_successful_answer_are_masked(
     site: JiraServer, tracker: AnyTracker
 ) -> None:
-    """What it answers becomes addresses, names of assets and entries of the audit log."""
+    """Answers become addresses, names of assets and audit entries."""
     pair = b64encode(f"{USER}:{TOKEN}".encode()).decode()
     site.faults.append(Fault("myself", status=200, content={"displayName": f"{TOKEN}, Basic {pair}, {pair}"}))
     assert await tracker.check() == "Jira accepts the credentials of ***, ***, ***"

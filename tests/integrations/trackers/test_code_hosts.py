@@ -1,4 +1,4 @@
-"""GitHub and GitLab, against servers that take what the vendors document."""
+"""GitHub and GitLab, against servers that accept what the vendors document."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def lab(gitlab: GitLabServer) -> AsyncIterator[AnyTracker]:
     await made.close()
 
 
-async def test_github_checks(github: GitHubServer, hub: AnyTracker) -> None:
+async def test_github_check_reports_the_user_the_repository_and_errors(github: GitHubServer, hub: AnyTracker) -> None:
     assert await hub.check() == "GitHub accepts the credentials of robot"
     assert REPOSITORY in await hub.check(REPOSITORY)
     with pytest.raises(NotFound, match="Not Found"):
@@ -67,7 +67,7 @@ async def test_github_checks(github: GitHubServer, hub: AnyTracker) -> None:
     await wrong.close()
 
 
-async def test_github_makes_an_issue(github: GitHubServer, hub: AnyTracker) -> None:
+async def test_github_issue_is_created_with_escaped_text(github: GitHubServer, hub: AnyTracker) -> None:
     fields = {"labels": "audit, prod", "assignees": "ann", "milestone": "3", "Why": {"value": "high\n/close"}}
     new = new_issue(REPOSITORY, "Task", fields, summary="@ann opens shop\nnow", text=f"{HOSTILE}\n\n{MARKER}")
     made = await hub.create(new)
@@ -87,12 +87,14 @@ async def test_github_makes_an_issue(github: GitHubServer, hub: AnyTracker) -> N
         ("issue", {"milestone": "next"}, "milestone: must be a number"),
     ],
 )
-async def test_what_github_refuses(hub: AnyTracker, kind: str, fields: dict[str, str], said: str) -> None:
+async def test_invalid_github_issue_is_rejected_with_the_vendors_reason(
+    hub: AnyTracker, kind: str, fields: dict[str, str], said: str
+) -> None:
     with pytest.raises(Invalid, match=said):
         await hub.create(new_issue(REPOSITORY, kind, fields))
 
 
-async def test_github_finds_what_its_index_does_not_know_yet(github: GitHubServer, hub: AnyTracker) -> None:
+async def test_github_issue_is_found_before_it_is_indexed(github: GitHubServer, hub: AnyTracker) -> None:
     github.indexing = False
     new = new_issue(REPOSITORY, "issue")
     assert await hub.find(new) is None
@@ -109,20 +111,20 @@ async def test_github_finds_what_its_index_does_not_know_yet(github: GitHubServe
     assert await hub.find(new) == made
 
 
-async def test_github_closes_and_opens(github: GitHubServer, hub: AnyTracker) -> None:
+async def test_github_issue_is_closed_and_reopened(github: GitHubServer, hub: AnyTracker) -> None:
     made = await hub.create(new_issue(REPOSITORY, "issue"))
     assert await hub.transition(made, "Done")
     assert (github.issues[0]["state"], github.issues[0]["state_reason"]) == ("closed", "completed")
     assert not await hub.transition(made, "not planned")
     assert await hub.transition(made, "open")
     assert github.issues[0]["state"] == "open"
-    with pytest.raises(Invalid, match="there is no transition solved; there are: close, closed, completed, done"):
+    with pytest.raises(Invalid, match="there is no transition 'solved'; use one of: close, closed, completed, done"):
         await hub.transition(made, "solved")
     with pytest.raises(NotFound):
         await hub.transition(Issue(f"{REPOSITORY}#9", f"{github.url}/{REPOSITORY}/issues/9"), "done")
 
 
-async def test_github_asks_for_a_pause_in_three_ways(github: GitHubServer, hub: AnyTracker) -> None:
+async def test_github_rate_limits_are_read_from_three_headers(github: GitHubServer, hub: AnyTracker) -> None:
     said = {"message": "You have exceeded a secondary rate limit"}
     for headers, pause in (
         ({"Retry-After": "41"}, 41),
@@ -130,7 +132,7 @@ async def test_github_asks_for_a_pause_in_three_ways(github: GitHubServer, hub: 
         ({}, 60),
     ):
         github.faults.append(Fault("POST", status=403, headers=headers, content=said))
-        with pytest.raises(Unavailable, match="asks for a pause") as caught:
+        with pytest.raises(Unavailable, match="rate limit is exceeded") as caught:
             await hub.create(new_issue(REPOSITORY, "issue"))
         assert caught.value.retry_after == pause
         assert not isinstance(caught.value, Uncertain)
@@ -139,9 +141,9 @@ async def test_github_asks_for_a_pause_in_three_ways(github: GitHubServer, hub: 
         await hub.create(new_issue(REPOSITORY, "issue"))
 
 
-async def test_a_repository_that_was_renamed_is_no_passing_fault(github: GitHubServer, hub: AnyTracker) -> None:
+async def test_renamed_github_repository_is_a_permanent_error(github: GitHubServer, hub: AnyTracker) -> None:
     github.faults.append(Fault("POST", status=301, headers={"Location": f"{github.url}/repositories/1/issues"}))
-    with pytest.raises(Invalid, match="a redirect, which is not followed"):
+    with pytest.raises(Invalid, match="redirects are not followed"):
         await hub.create(new_issue(REPOSITORY, "issue"))
 
 
@@ -155,11 +157,11 @@ async def test_a_repository_that_was_renamed_is_no_passing_fault(github: GitHubS
         ("https://git.acme.example/api/v3/", "https://git.acme.example", "https://git.acme.example/api/v3"),
     ],
 )
-def test_addresses_of_github(given: str, site: str, api: str) -> None:
+def test_github_addresses_of_site_and_api_are_derived(given: str, site: str, api: str) -> None:
     assert addresses_of(given) == (site, api)
 
 
-async def test_gitlab_checks(gitlab: GitLabServer, lab: AnyTracker) -> None:
+async def test_gitlab_check_reports_the_user_the_project_and_errors(gitlab: GitLabServer, lab: AnyTracker) -> None:
     assert await lab.check() == "GitLab accepts the credentials of robot"
     assert PROJECT in await lab.check(PROJECT)
     assert PROJECT in await lab.check(NUMBER)
@@ -167,7 +169,7 @@ async def test_gitlab_checks(gitlab: GitLabServer, lab: AnyTracker) -> None:
         await lab.check("acme/other")
     with pytest.raises(NotFound):
         await lab.check("../user")
-    with pytest.raises(Invalid, match="nothing that the tracker could have"):
+    with pytest.raises(Invalid, match="is not a valid value"):
         await lab.find(new_issue("..", "issue"))
     gitlab.access = "disabled"
     with pytest.raises(Invalid, match="issues are switched off"):
@@ -178,7 +180,7 @@ async def test_gitlab_checks(gitlab: GitLabServer, lab: AnyTracker) -> None:
     await wrong.close()
 
 
-async def test_gitlab_makes_an_issue(gitlab: GitLabServer, lab: AnyTracker) -> None:
+async def test_gitlab_issue_is_created_without_running_quick_actions(gitlab: GitLabServer, lab: AnyTracker) -> None:
     fields = {
         "labels": "audit, prod",
         "assignee_ids": "7, 8",
@@ -200,7 +202,7 @@ async def test_gitlab_makes_an_issue(gitlab: GitLabServer, lab: AnyTracker) -> N
     assert (await lab.create(replace(new, project_key=NUMBER))).url == f"{gitlab.url}/{PROJECT}/-/issues/2"
 
 
-async def test_what_gitlab_refuses(gitlab: GitLabServer, lab: AnyTracker) -> None:
+async def test_invalid_gitlab_issue_is_rejected_with_the_reason(gitlab: GitLabServer, lab: AnyTracker) -> None:
     with pytest.raises(Invalid, match="request_type_id: must be one of issue"):
         await lab.create(new_issue(PROJECT, "story"))
     with pytest.raises(Invalid, match="confidential: must be true or false"):
@@ -213,7 +215,7 @@ async def test_what_gitlab_refuses(gitlab: GitLabServer, lab: AnyTracker) -> Non
     assert not gitlab.issues
 
 
-async def test_gitlab_finds_and_closes(gitlab: GitLabServer, lab: AnyTracker) -> None:
+async def test_gitlab_issue_is_found_closed_and_reopened(gitlab: GitLabServer, lab: AnyTracker) -> None:
     new = new_issue(PROJECT, "issue")
     assert await lab.find(new) is None
     gitlab.faults.append(Fault("POST", done=True))
@@ -229,11 +231,11 @@ async def test_gitlab_finds_and_closes(gitlab: GitLabServer, lab: AnyTracker) ->
     # One that is closed is found too.
     assert await lab.find(new) == made
     assert await lab.transition(made, "reopen")
-    with pytest.raises(Invalid, match="there is no transition solved"):
+    with pytest.raises(Invalid, match="there is no transition 'solved'"):
         await lab.transition(made, "solved")
 
 
-async def test_there_are_no_objects(hub: AnyTracker, lab: AnyTracker) -> None:
+async def test_code_hosts_have_no_asset_objects(hub: AnyTracker, lab: AnyTracker) -> None:
     for tracker, project in ((hub, REPOSITORY), (lab, PROJECT)):
         with pytest.raises(Invalid, match="no asset management"):
             await tracker.objects("Server", "", Page())
@@ -241,7 +243,7 @@ async def test_there_are_no_objects(hub: AnyTracker, lab: AnyTracker) -> None:
             await tracker.create(new_issue(project, "issue", objects={"x": ("Server", "web-1")}))
 
 
-async def test_attack_an_address_that_does_things_to_terminals(gitlab: GitLabServer, lab: AnyTracker) -> None:
+async def test_attack_issue_address_with_control_characters_is_uncertain(gitlab: GitLabServer, lab: AnyTracker) -> None:
     for odd in ("\x1b]0;owned\x07", "\n", "x" * 3_000):
         content = {"iid": 7, "web_url": f"{gitlab.url}/{odd}"}
         gitlab.faults.append(Fault("POST", status=201, content=content))
@@ -250,7 +252,7 @@ async def test_attack_an_address_that_does_things_to_terminals(gitlab: GitLabSer
 
 
 @pytest.mark.parametrize("number", [True, -1, 0, 10**300, "1", None, 1.0])
-async def test_attack_numbers_that_are_none(
+async def test_attack_invalid_issue_number_is_uncertain(
     github: GitHubServer, hub: AnyTracker, gitlab: GitLabServer, lab: AnyTracker, number: object
 ) -> None:
     github.faults.append(Fault("POST", status=201, content={"number": number}))
@@ -261,14 +263,14 @@ async def test_attack_numbers_that_are_none(
         await lab.create(new_issue(PROJECT, "issue"))
 
 
-async def test_attack_an_issue_of_the_tracker_before_is_not_taken_for_one_of_this(
+async def test_attack_issue_of_a_previous_tracker_is_not_changed(
     github: GitHubServer, hub: AnyTracker, gitlab: GitLabServer, lab: AnyTracker
 ) -> None:
-    """The key may be there, too, as somebody else's."""
+    """The same key can exist here as a different issue."""
     ours = await hub.create(new_issue(REPOSITORY, "issue"))
     theirs = await lab.create(new_issue(PROJECT, "issue"))
     for tracker, one in ((hub, ours), (lab, theirs)):
-        with pytest.raises(Invalid, match=r"not in this tracker, but at https://before\.example/x"):
+        with pytest.raises(Invalid, match=r"in a different tracker, at https://before\.example/x"):
             await tracker.transition(replace(one, url="https://before.example/x"), "done")
     assert (github.issues[0]["state"], gitlab.issues[0]["state"]) == ("open", "opened")
     assert await hub.transition(ours, "done")

@@ -1,4 +1,4 @@
-"""Jira, Cloud and Data Center, against a server that takes what the vendor documents."""
+"""Jira, Cloud and Data Center, against a server that accepts what the vendor documents."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def tracker(site: JiraServer) -> AsyncIterator[AnyTracker]:
     await made.close()
 
 
-def test_it_is_a_tracker(site: JiraServer) -> None:
+def test_jira_tracker_implements_the_interface(site: JiraServer) -> None:
     made: Tracker = tracker_of(jira_settings(site), LOOPBACK)
     assert made.lag > 0
 
@@ -55,32 +55,32 @@ def words(value: Any) -> str:
     return "\n\n".join(lines)
 
 
-async def test_check_says_whom_the_tracker_knows(tracker: AnyTracker) -> None:
+async def test_check_reports_the_jira_user_and_the_project(tracker: AnyTracker) -> None:
     assert await tracker.check() == "Jira accepts the credentials of Robot"
-    assert "shows us the project All of DEV (DEV)" in await tracker.check(SOFTWARE)
+    assert "can read the project All of DEV (DEV)" in await tracker.check(SOFTWARE)
     with pytest.raises(NotFound, match="No project could be found with key 'NOPE'"):
         await tracker.check("NOPE")
 
 
-async def test_check_of_a_wrong_token(site: JiraServer) -> None:
+async def test_wrong_token_is_denied(site: JiraServer) -> None:
     tracker = tracker_of(jira_settings(site, token=Secret("wrong")), LOOPBACK)
     with pytest.raises(Denied, match="401: Client must be authenticated") as caught:
         await tracker.check()
     assert "wrong" not in str(caught.value)
     # To whom it does not know Jira says that there is no such thing.
-    with pytest.raises(Denied, match="refuses the credentials"):
+    with pytest.raises(Denied, match="rejected the credentials"):
         await tracker.create(new_issue(SOFTWARE, TASK))
     await tracker.close()
 
 
-async def test_data_center_takes_a_name_and_a_password_too(site: JiraServer) -> None:
+async def test_data_center_accepts_a_user_name_and_password(site: JiraServer) -> None:
     if not site.cloud:
         tracker = tracker_of(jira_settings(site, user=vendor.USER), LOOPBACK)
         assert "Robot" in await tracker.check()
         await tracker.close()
 
 
-async def test_an_issue_of_a_type(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_issue_is_created_with_escaped_text(site: JiraServer, tracker: AnyTracker) -> None:
     new = new_issue(SOFTWARE, TASK, text="Session 1\nof ann\n\n{code}select [~bob]{code}")
     made = await tracker.create(new)
     assert made == Issue("DEV-1", f"{site.url}/browse/DEV-1")
@@ -96,7 +96,7 @@ async def test_an_issue_of_a_type(site: JiraServer, tracker: AnyTracker) -> None
         assert r"\{code\}select \[~bob\]\{code\}" in shown
 
 
-async def test_values_are_shaped_as_their_field_wants_them(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_field_values_are_formatted_by_the_type_of_their_field(site: JiraServer, tracker: AnyTracker) -> None:
     owner = "5b10ac8d82e05b22cc7d4ef5" if site.cloud else "ann"
     given: dict[str, Any] = {
         "customfield_10001": "ann\nof sales",
@@ -124,7 +124,7 @@ async def test_values_are_shaped_as_their_field_wants_them(site: JiraServer, tra
     assert fields["labels"] == ["from_postern", "audit", MARKER]
 
 
-async def test_a_request_of_a_service_desk(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_service_desk_request_is_created(site: JiraServer, tracker: AnyTracker) -> None:
     given: dict[str, Any] = {
         "customfield_10003": {"value": "low"},
         "customfield_10004": {"moment": "2026-01-31T09:30:00-05:00"},
@@ -144,7 +144,7 @@ async def test_a_request_of_a_service_desk(site: JiraServer, tracker: AnyTracker
     assert "labels" not in kept.fields
 
 
-async def test_a_form_without_a_description(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_form_without_a_description_has_the_marker_in_its_summary(site: JiraServer, tracker: AnyTracker) -> None:
     new = new_issue(DESK, vendor.BARE_TYPE, summary="s" * 300)
     made = await tracker.create(new)
     summary = site.issues[made.key].fields["summary"]
@@ -153,7 +153,7 @@ async def test_a_form_without_a_description(site: JiraServer, tracker: AnyTracke
     assert await tracker.find(new) == made
 
 
-async def test_a_template_may_say_the_summary_and_the_description(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_template_can_set_summary_and_description(site: JiraServer, tracker: AnyTracker) -> None:
     await tracker.create(new_issue(SOFTWARE, TASK, {"summary": "Access", "description": "To shop"}))
     fields = site.issues["DEV-1"].fields
     assert fields["summary"] == "Access"
@@ -161,14 +161,14 @@ async def test_a_template_may_say_the_summary_and_the_description(site: JiraServ
 
 
 @pytest.mark.parametrize("where", [(SOFTWARE, TASK), (DESK, REQUEST_TYPE)], ids=["issue", "request"])
-async def test_a_text_that_has_its_marker_keeps_it_once(
+async def test_text_that_already_has_the_marker_keeps_it_once(
     site: JiraServer, tracker: AnyTracker, where: tuple[str, str]
 ) -> None:
     made = await tracker.create(new_issue(*where, text=f"Session 1\n\n{MARKER}\n"))
     assert words(site.issues[made.key].fields["description"]) == f"Session 1\n\n{MARKER}"
 
 
-async def test_a_text_beyond_the_limit_is_cut_before_the_marker(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_overlong_text_is_cut_before_the_marker(site: JiraServer, tracker: AnyTracker) -> None:
     await tracker.create(new_issue(SOFTWARE, TASK, {LINES: "[" * 40_000}, text="{" * 40_000))
     shown = words(site.issues["DEV-1"].fields["description"])
     assert shown.endswith(f"… (cut)\n\n{MARKER}")
@@ -185,7 +185,7 @@ async def test_a_text_beyond_the_limit_is_cut_before_the_marker(site: JiraServer
     ],
 )
 @pytest.mark.parametrize("where", [(SOFTWARE, TASK), (DESK, REQUEST_TYPE)], ids=["issue", "request"])
-async def test_what_jira_refuses_it_says(
+async def test_invalid_field_is_rejected_with_jiras_reason(
     site: JiraServer, tracker: AnyTracker, where: tuple[str, str], fields: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(Invalid) as caught:
@@ -194,7 +194,7 @@ async def test_what_jira_refuses_it_says(
     assert not site.issues
 
 
-async def test_types_and_projects_that_are_not_there(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_unknown_types_and_projects_are_rejected(site: JiraServer, tracker: AnyTracker) -> None:
     with pytest.raises(Invalid, match="project DEV has no type 404"):
         await tracker.create(new_issue(SOFTWARE, "404"))
     with pytest.raises(NotFound, match="The request type does not exist"):
@@ -205,12 +205,12 @@ async def test_types_and_projects_that_are_not_there(site: JiraServer, tracker: 
     with pytest.raises(NotFound):
         await tracker.create(new_issue("../myself", "1"))
     for where in (("..", TASK), ("", TASK), (SOFTWARE, ".."), (DESK, ".")):
-        with pytest.raises(Invalid, match="nothing that the tracker could have"):
+        with pytest.raises(Invalid, match="is not a valid value"):
             await tracker.create(new_issue(*where))
     assert not site.issues
 
 
-async def test_all_pages_of_a_form_are_read_and_it_is_kept(site: JiraServer) -> None:
+async def test_all_pages_of_a_form_are_read_and_cached(site: JiraServer) -> None:
     site.page = 4
     now = [0.0]
     made = tracker_of(jira_settings(site), LOOPBACK)
@@ -235,7 +235,7 @@ async def test_all_pages_of_a_form_are_read_and_it_is_kept(site: JiraServer) -> 
     await made.close()
 
 
-async def test_find_knows_it_by_its_marker_alone(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_issue_is_found_by_its_exact_marker(site: JiraServer, tracker: AnyTracker) -> None:
     new = new_issue(SOFTWARE, TASK)
     assert await tracker.find(new) is None
     # One whose words the index takes for the same, in an earlier issue.
@@ -246,7 +246,7 @@ async def test_find_knows_it_by_its_marker_alone(site: JiraServer, tracker: AnyT
     assert await tracker.find(replace(new, project_key=DESK)) is None
 
 
-async def test_find_reads_on_where_a_page_ends(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_search_continues_on_the_next_page(site: JiraServer, tracker: AnyTracker) -> None:
     site.page = 2
     new = new_issue(SOFTWARE, TASK)
     for _ in range(3):
@@ -255,7 +255,7 @@ async def test_find_reads_on_where_a_page_ends(site: JiraServer, tracker: AnyTra
     assert await tracker.find(new) == made
 
 
-async def test_an_index_that_follows_later(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_issue_is_found_once_it_is_indexed(site: JiraServer, tracker: AnyTracker) -> None:
     site.indexing = False
     new = new_issue(DESK, REQUEST_TYPE)
     made = await tracker.create(new)
@@ -264,7 +264,7 @@ async def test_an_index_that_follows_later(site: JiraServer, tracker: AnyTracker
     assert await tracker.find(new) == made
 
 
-async def test_an_answer_that_is_lost_is_uncertain(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_creation_with_a_lost_answer_is_uncertain(site: JiraServer, tracker: AnyTracker) -> None:
     new = new_issue(SOFTWARE, TASK)
     for fault in (
         Fault("POST .*/issue", done=True),
@@ -280,7 +280,7 @@ async def test_an_answer_that_is_lost_is_uncertain(site: JiraServer, tracker: An
     assert (await tracker.find(new)) == Issue("DEV-1", f"{site.url}/browse/DEV-1")
 
 
-async def test_what_was_surely_not_done_is_not_uncertain(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_creation_that_surely_failed_is_not_uncertain(site: JiraServer, tracker: AnyTracker) -> None:
     new = new_issue(SOFTWARE, TASK)
     for fault in (
         Fault("GET .*/project", status=503, headers={"Retry-After": "7"}),
@@ -298,7 +298,7 @@ async def test_what_was_surely_not_done_is_not_uncertain(site: JiraServer, track
 
 
 @pytest.mark.parametrize("status", [303, 408])
-async def test_attack_what_a_proxy_may_have_sent_on_is_uncertain(
+async def test_attack_creation_that_a_proxy_can_have_forwarded_is_uncertain(
     site: JiraServer, tracker: AnyTracker, status: int
 ) -> None:
     site.faults.append(Fault("POST .*/issue", status=status, done=True))
@@ -307,22 +307,20 @@ async def test_attack_what_a_proxy_may_have_sent_on_is_uncertain(
     assert len(site.issues) == 1
 
 
-async def test_attack_an_issue_of_the_tracker_before_is_not_taken_for_one_of_this(
-    site: JiraServer, tracker: AnyTracker
-) -> None:
+async def test_attack_issue_of_a_previous_tracker_is_not_changed(site: JiraServer, tracker: AnyTracker) -> None:
     made = await tracker.create(new_issue(SOFTWARE, TASK))
-    with pytest.raises(Invalid, match=r"DEV-1 is not in this tracker, but at https://before\.example/browse/DEV-1"):
+    with pytest.raises(Invalid, match=r"DEV-1 is in a different tracker, at https://before\.example/browse/DEV-1"):
         await tracker.transition(Issue(made.key, f"https://before.example/browse/{made.key}"), "done")
     assert not [call for call in site.calls if "transitions" in call]
 
 
-async def test_attack_a_key_without_end(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_attack_overlong_issue_key_is_uncertain(site: JiraServer, tracker: AnyTracker) -> None:
     site.faults.append(Fault("POST .*/issue", status=201, content={"key": f"DEV-{'9' * 300}"}))
     with pytest.raises(Uncertain, match="too long"):
         await tracker.create(new_issue(SOFTWARE, TASK))
 
 
-async def test_transition_by_status_then_by_name(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_transition_is_found_by_status_and_by_name(site: JiraServer, tracker: AnyTracker) -> None:
     made = await tracker.create(new_issue(SOFTWARE, TASK))
     assert await tracker.transition(made, "START WORK")
     assert site.issues[made.key].status == "In Progress"
@@ -332,22 +330,24 @@ async def test_transition_by_status_then_by_name(site: JiraServer, tracker: AnyT
     assert not await tracker.transition(made, "done")
 
 
-async def test_an_issue_that_people_closed_stays_as_they_closed_it(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_issue_closed_by_a_user_is_not_changed(site: JiraServer, tracker: AnyTracker) -> None:
     made = await tracker.create(new_issue(SOFTWARE, TASK))
     site.issues[made.key].status = "Won't do"
     assert not await tracker.transition(made, "done")
     assert site.issues[made.key].status == "Won't do"
 
 
-async def test_a_transition_that_is_not_there(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_unknown_transition_is_rejected(site: JiraServer, tracker: AnyTracker) -> None:
     made = await tracker.create(new_issue(SOFTWARE, TASK))
-    with pytest.raises(Invalid, match=r"no transition .* solved; there are: Start work \(to In Progress\), Close it"):
+    with pytest.raises(
+        Invalid, match=r"no transition .*'solved'.*; use one of: Start work \(to In Progress\), Close it"
+    ):
         await tracker.transition(made, "solved")
     with pytest.raises(NotFound, match="Issue does not exist"):
         await tracker.transition(Issue("DEV-99", f"{site.url}/browse/DEV-99"), "done")
 
 
-async def test_objects_by_type_and_name(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_asset_objects_are_found_by_type_and_name(site: JiraServer, tracker: AnyTracker) -> None:
     found = await tracker.objects("Server", "WEB", Page(limit=1))
     assert [one.name for one in found.items] == ["web-1"]
     assert (found.total, found.has_next_page) == (2, True)
@@ -361,20 +361,20 @@ async def test_objects_by_type_and_name(site: JiraServer, tracker: AnyTracker) -
     assert len((await tracker.objects("Server", "", Page())).items) == 5
 
 
-async def test_an_object_must_be_one(site: JiraServer, tracker: AnyTracker) -> None:
-    for name, said in (("nope", "there is no object of type Server"), ("twin", "there is several objects")):
+async def test_asset_object_must_be_unique(site: JiraServer, tracker: AnyTracker) -> None:
+    for name, said in (("nope", "found no object of type 'Server'"), ("twin", "found several objects")):
         with pytest.raises(Invalid, match=said):
             await tracker.create(new_issue(DESK, REQUEST_TYPE, objects={OBJECT: ("Server", name)}))
     assert not site.issues
 
 
-async def test_a_jira_without_assets(site: JiraServer, tracker: AnyTracker) -> None:
+async def test_jira_without_assets_is_reported(site: JiraServer, tracker: AnyTracker) -> None:
     site.has_assets = False
     with pytest.raises(Invalid, match="this Jira has no Assets"):
         await tracker.objects("Server", "", Page())
 
 
-async def test_assets_of_an_older_data_center() -> None:
+async def test_assets_of_an_older_data_center_are_listed() -> None:
     async with serving(JiraServer(cloud=False, old_assets=True)) as site:
         tracker = tracker_of(jira_settings(site), LOOPBACK)
         assert [one.id for one in (await tracker.objects("Room", "", Page())).items] == ["CMDB-91"]
@@ -383,7 +383,7 @@ async def test_assets_of_an_older_data_center() -> None:
         await tracker.close()
 
 
-async def test_tokens_with_scopes_have_an_address_of_their_own() -> None:
+async def test_scoped_token_uses_its_own_api_address() -> None:
     """https://support.atlassian.com/atlassian-account/docs/manage-api-tokens-for-your-atlassian-account/"""
     async with serving(JiraServer(prefix="/ex/jira/11223344-a1b2-3b33-c444-def123456789")) as site:
         tracker = tracker_of(jira_settings(site), LOOPBACK)
@@ -395,7 +395,7 @@ async def test_tokens_with_scopes_have_an_address_of_their_own() -> None:
         await tracker.close()
 
 
-async def test_assets_of_atlassian_are_at_another_address() -> None:
+async def test_assets_of_jira_cloud_are_called_at_their_own_address() -> None:
     async def nowhere(_host: str, _port: int) -> list[str]:
         return []
 

@@ -1,4 +1,4 @@
-"""The stand-ins refuse what their vendors do: else tests against them would show nothing."""
+"""The mock servers reject what their vendors reject: otherwise tests against them would prove nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fields(**more: Any) -> dict[str, Any]:
     return {"fields": {"project": {"key": SOFTWARE}, "issuetype": {"id": TASK}, "summary": "x", **more}}
 
 
-async def test_jira_takes_documents_in_version_3_and_texts_in_2(jira: JiraServer) -> None:
+async def test_mock_jira_accepts_documents_in_version_3_and_texts_in_version_2(jira: JiraServer) -> None:
     path, (fits, does_not) = f"{jira.api}/issue", (document("x"), "x") if jira.cloud else ("x", document("x"))
     assert (await ask(jira_settings(jira), "POST", path, fields(description=fits))).status == 201
     with pytest.raises(Invalid, match="description: Operation value must be"):
@@ -65,13 +65,13 @@ async def test_jira_takes_documents_in_version_3_and_texts_in_2(jira: JiraServer
         ({"fields": {"project": SOFTWARE}}, "Invalid request payload"),
     ],
 )
-async def test_what_jira_refuses(jira: JiraServer, body: Any, said: str) -> None:
+async def test_mock_jira_rejects_invalid_fields(jira: JiraServer, body: Any, said: str) -> None:
     with pytest.raises(Invalid, match=said):
         await ask(jira_settings(jira), "POST", f"{jira.api}/issue", body)
     assert not jira.issues
 
 
-async def test_a_service_desk_refuses_documents_that_are_not_announced(jira: JiraServer) -> None:
+async def test_mock_service_desk_rejects_undeclared_documents(jira: JiraServer) -> None:
     values = {"summary": "x", "description": document("x")}
     body = {"serviceDeskId": DESK_ID, "requestTypeId": REQUEST_TYPE, "requestFieldValues": values}
     with pytest.raises(Invalid, match="description: Operation value must be a string"):
@@ -82,13 +82,13 @@ async def test_a_service_desk_refuses_documents_that_are_not_announced(jira: Jir
         await ask(jira_settings(jira), "POST", "/rest/servicedeskapi/request", body | {"serviceDeskId": 3})
 
 
-async def test_jira_refuses_transitions_that_are_not_there(jira: JiraServer) -> None:
+async def test_mock_jira_rejects_unknown_transitions(jira: JiraServer) -> None:
     await ask(jira_settings(jira), "POST", f"{jira.api}/issue", fields())
     with pytest.raises(Invalid, match="workflow operation"):
         await ask(jira_settings(jira), "POST", f"{jira.api}/issue/DEV-1/transitions", {"transition": {"id": "41"}})
 
 
-async def test_the_old_search_of_cloud_is_gone(jira: JiraServer) -> None:
+async def test_mock_jira_cloud_has_no_old_search(jira: JiraServer) -> None:
     if jira.cloud:
         with pytest.raises(NotFound, match="has been removed"):
             await ask(jira_settings(jira), "POST", "/rest/api/3/search", {"jql": "project = DEV"})
@@ -96,7 +96,7 @@ async def test_the_old_search_of_cloud_is_gone(jira: JiraServer) -> None:
         await ask(jira_settings(jira), "GET", "/rest/api/2/myself" if jira.cloud else "/rest/api/3/myself")
 
 
-async def test_what_github_and_gitlab_refuse() -> None:
+async def test_mock_github_and_gitlab_reject_invalid_issues() -> None:
     async with serving(GitHubServer()) as hub, serving(GitLabServer()) as lab:
         with pytest.raises(Invalid, match="title: missing_field"):
             await ask(github_settings(hub), "POST", f"/repos/{REPOSITORY}/issues", {"title": ""})

@@ -1,4 +1,4 @@
-"""What the plug-ins compute, against other implementations and against themselves."""
+"""MySQL authentication plug-ins, compared with other implementations and with each other."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ def key() -> auth.ExchangeKey:
 
 
 @given(PASSWORDS)
-def test_scrambles_are_those_of_another_client(password: bytes) -> None:
+def test_scrambles_equal_those_of_pymysql(password: bytes) -> None:
     assert auth.native(password, SALT) == theirs.scramble_native_password(password, SALT)
     assert auth.caching(password, SALT) == theirs.scramble_caching_sha2(password, SALT)
 
 
 @given(PASSWORDS.filter(bool), PASSWORDS)
-def test_a_proof_fits_its_password_only(password: bytes, other: bytes) -> None:
+def test_proof_is_valid_only_for_its_password_and_salt(password: bytes, other: bytes) -> None:
     proof = auth.caching(password, SALT)
     assert auth.proves(proof, SALT, auth.double(password))
     assert auth.proves(proof, SALT, auth.double(other)) == (password == other)
     assert not auth.proves(proof, SALT[::-1], auth.double(password))
 
 
-def test_attack_a_proof_of_another_length_fits_nothing() -> None:
+def test_attack_proof_of_wrong_length_is_invalid() -> None:
     assert not auth.proves(b"", SALT, auth.double(b"secret"))
     assert not auth.proves(bytes(64), SALT, auth.double(b"secret"))
 
 
-def test_a_password_that_is_kept_as_a_double_cannot_be_proved_from_it() -> None:
+def test_stored_double_hash_does_not_suffice_to_forge_a_proof() -> None:
     kept = auth.double(b"secret")
     mask = hashlib.sha256(kept + SALT).digest()
     forged = bytes(a ^ b for a, b in zip(kept, mask, strict=True))
@@ -61,7 +61,7 @@ def test_salts_are_characters_without_nul_and_dollar() -> None:
     assert all(len(salt) == 20 and max(salt) < 128 and not set(salt) & {0, ord("$")} for salt in salts)
 
 
-def test_a_password_is_sealed_for_one_key(key: auth.ExchangeKey) -> None:
+def test_encrypted_password_is_opened_by_its_key_only(key: auth.ExchangeKey) -> None:
     sealed = auth.encrypt_password(b"secret", SALT, key.pem)
     assert key.open(sealed, SALT) == b"secret\0"
     assert key.open(sealed[::-1], SALT) is None
@@ -73,7 +73,7 @@ def _pem(public: rsa.RSAPublicKey | ec.EllipticCurvePublicKey) -> bytes:
     return public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
-def test_attack_weak_and_strange_keys_of_targets_are_refused(key: auth.ExchangeKey) -> None:
+def test_attack_weak_or_malformed_key_of_a_target_is_rejected(key: auth.ExchangeKey) -> None:
     weak = rsa.generate_private_key(public_exponent=65537, key_size=1024)
     with pytest.raises(Unavailable, match="1024 bits"):
         auth.encrypt_password(b"secret", SALT, _pem(weak.public_key()))
@@ -84,7 +84,7 @@ def test_attack_weak_and_strange_keys_of_targets_are_refused(key: auth.ExchangeK
         auth.encrypt_password(b"x" * 300, SALT, key.pem)
 
 
-def test_digests_belong_to_what_is_stored_of_a_password() -> None:
+def test_password_digest_is_found_by_its_verifier_only() -> None:
     digests = auth.PasswordDigests()
     one, other = Verifier(4096, b"salt", b"key", b"server"), Verifier(4096, b"salt", b"another", b"server")
     digests.keep(one, Secret("secret"))
@@ -92,7 +92,7 @@ def test_digests_belong_to_what_is_stored_of_a_password() -> None:
     assert digests.find(other) is None
 
 
-def test_the_oldest_digests_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_least_recently_used_password_digest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auth, "_MOST", 2)
     digests = auth.PasswordDigests()
     verifiers = [Verifier(4096, b"salt", b"%d" % at, b"server") for at in range(3)]
@@ -121,20 +121,20 @@ VECTORS = {
 
 
 @pytest.mark.parametrize(("seed", "public", "message", "signature"), VECTORS.values(), ids=VECTORS)
-def test_signatures_of_the_rfc(seed: str, public: str, message: str, signature: str) -> None:
+def test_ed25519_signature_equals_the_rfc_test_vector(seed: str, public: str, message: str, signature: str) -> None:
     assert ed25519.public_key(bytes.fromhex(seed)).hex() == public
     assert ed25519.sign(bytes.fromhex(seed), bytes.fromhex(message)).hex() == signature
 
 
 @given(st.binary(min_size=32, max_size=32), st.binary(max_size=64))
 @settings(max_examples=examples(10))
-def test_with_32_bytes_it_is_what_a_library_signs(seed: bytes, message: bytes) -> None:
+def test_ed25519_signature_with_a_32_byte_seed_equals_that_of_a_library(seed: bytes, message: bytes) -> None:
     assert ed25519.sign(seed, message) == Ed25519PrivateKey.from_private_bytes(seed).sign(message)
 
 
 @given(PASSWORDS, st.binary(min_size=32, max_size=32))
 @settings(max_examples=examples(10))
-def test_a_library_takes_signatures_by_passwords_of_any_length(password: bytes, message: bytes) -> None:
+def test_ed25519_signature_with_any_password_is_verified_by_a_library(password: bytes, message: bytes) -> None:
     public = Ed25519PublicKey.from_public_bytes(ed25519.public_key(password))
     signature = ed25519.sign(password, message)
     public.verify(signature, message)

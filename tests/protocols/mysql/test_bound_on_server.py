@@ -1,4 +1,4 @@
-"""Values of prepared statements as MariaDB reads them: where the gateway takes some, the server reads the same."""
+"""Bind values of prepared statements: values that the gateway accepts are read identically by MariaDB."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def server() -> Iterator[MariaDbServer]:
 
 
 def read_by_the_server(client: Any, number: int, payload: bytes) -> tuple[bytes | None, ...] | None:
-    """None: it refuses."""
+    """Return the values that the server reads, or None if it rejects them."""
     client._execute_command(m.COM_STMT_EXECUTE, payload[1:])
     try:
         for _ in range(4):  # the count of columns, two columns, an end
@@ -47,7 +47,7 @@ def read_by_the_server(client: Any, number: int, payload: bytes) -> tuple[bytes 
 
 
 @pytest.mark.parametrize("flag", [1, 2])
-def test_attack_types_of_values_by_which_a_server_reads_something_else(server: MariaDbServer, flag: int) -> None:
+def test_attack_bind_value_of_any_type_is_read_as_by_the_server(server: MariaDbServer, flag: int) -> None:
     with server.connect() as client:
         client._execute_command(m.COM_STMT_PREPARE, b"select concat(?), concat(?)")
         number = int.from_bytes(client._read_packet().get_all_data()[1:5], "little")

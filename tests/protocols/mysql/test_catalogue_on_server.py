@@ -1,4 +1,4 @@
-"""What a real server tells of its catalogue, asked as the gateway does."""
+"""Catalogue of a real MariaDB server, queried as by the gateway."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def answer(
         return question.shape(ask(connection, question.statement, [arguments.get(name) for name in question.values]))
 
 
-def test_databases(server: MariaDbServer) -> None:
+def test_connection_test_and_database_list_are_answered_by_a_server(server: MariaDbServer) -> None:
     assert answer(server, TargetTaskKind.TEST) == {"success": True}
     assert answer(server, TargetTaskKind.DATABASES) == {"databases": ["other", "shop"]}
 
 
-def test_tables(server: MariaDbServer) -> None:
+def test_table_list_of_a_server_is_filtered_by_schema(server: MariaDbServer) -> None:
     other, shop = {"name": "other", "tables": ["a?b"]}, {"name": "shop", "tables": ["customers", "mails"]}
     assert answer(server, TargetTaskKind.TABLES) == {"schemas": [other, shop]}
     assert answer(server, TargetTaskKind.TABLES, "shop") == {"schemas": [shop]}
@@ -70,7 +70,7 @@ def test_tables(server: MariaDbServer) -> None:
     assert answer(server, TargetTaskKind.TABLES, schema="x' or 1=1 -- ") == {"schemas": []}
 
 
-def test_columns(server: MariaDbServer) -> None:
+def test_column_list_of_a_server_has_types_and_nullability(server: MariaDbServer) -> None:
     columns = answer(server, TargetTaskKind.COLUMNS, "shop", table="customers")["columns"]
     assert [one["name"] for one in columns] == ["id", "email", "born", "year_born"]
     assert columns[1] == {"name": "email", "type": "varchar(80)", "nullable": True}
@@ -79,12 +79,26 @@ def test_columns(server: MariaDbServer) -> None:
     assert answer(server, TargetTaskKind.COLUMNS, "shop", table="none") == {"columns": []}
 
 
+def test_whole_schema_of_a_server_has_tables_views_and_columns(server: MariaDbServer) -> None:
+    whole = answer(server, TargetTaskKind.SCHEMA, "shop")
+    assert (whole["database"], whole["databases"]) == ("shop", ["other", "shop"])
+    (shop,) = whole["schemas"]
+    assert [(table["name"], table["kind"]) for table in shop["tables"]] == [("customers", "table"), ("mails", "view")]
+    assert shop["tables"][0]["columns"][:2] == [
+        {"name": "id", "type": "int(11)", "nullable": False},
+        {"name": "email", "type": "varchar(80)", "nullable": True},
+    ]
+    every = answer(server, TargetTaskKind.SCHEMA)
+    assert (every["database"], [schema["name"] for schema in every["schemas"]]) == (None, ["other", "shop"])
+    assert every["schemas"][0]["tables"][0]["columns"][0] == {"name": "c'd", "type": "int(11)", "nullable": False}
+
+
 def schema_for(server: MariaDbServer, user: str = "root", database: str | None = "shop") -> TargetSchema:
     with server.connect(user, database) as connection:
         return target_schema([ask(connection, question) for question in QUESTIONS])
 
 
-def test_the_schema_of_a_target(server: MariaDbServer) -> None:
+def test_schema_of_a_server_has_tags_generated_columns_views_and_functions(server: MariaDbServer) -> None:
     schema = schema_for(server)
     assert schema.search_path == ("shop",)
     customers = schema.relations["shop", "customers"]
@@ -99,7 +113,7 @@ def test_the_schema_of_a_target(server: MariaDbServer) -> None:
     assert schema_for(server, database=None).search_path == ()
 
 
-def test_a_view_whose_definition_is_not_shown_is_no_table(server: MariaDbServer) -> None:
+def test_view_with_a_hidden_definition_is_marked_as_unreadable(server: MariaDbServer) -> None:
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute("alter user reader identified by ''")
     schema = schema_for(server, "reader")

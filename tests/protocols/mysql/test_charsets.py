@@ -1,4 +1,4 @@
-"""The client's character set: what may be spoken, and what is known of it while statements change it."""
+"""The client's character set: which sets are allowed, and how statements that change it are tracked."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def mariadb() -> Iterator[MariaDbServer]:
         yield server
 
 
-def asked(link: Link, text: str | bytes, answer: bytes | None = None) -> Operation:
-    """What was recorded of a statement that went well."""
+def record_query(link: Link, text: str | bytes, answer: bytes | None = None) -> Operation:
+    """Return the recorded operation of a successful statement."""
     effects = link.receive(Side.CLIENT, my.query(text))
     link.receive(Side.TARGET, my.ok() if answer is None else answer)
     return next(event for event in recorded(effects) if isinstance(event, Operation))
 
 
-def encoding_behind(*texts: str) -> tuple[str, bool]:
-    """The encoding of what comes behind these statements, and whether it is not known."""
+def encoding_after(*texts: str) -> tuple[str, bool]:
+    """Return the encoding after these statements, and whether it is unknown."""
     link = links(ReadsAll())()
     for text in texts:
-        asked(link, text)
-    found = asked(link, "select 1")
+        record_query(link, text)
+    found = record_query(link, "select 1")
     return found.encoding, bool(found.unread)
 
 
@@ -61,8 +61,8 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("text", KNOWN)
-def test_what_is_said_in_plain_sight_is_known(text: str) -> None:
-    assert encoding_behind(text) == (KNOWN[text], False)
+def test_explicit_character_set_change_is_tracked(text: str) -> None:
+    assert encoding_after(text) == (KNOWN[text], False)
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_what_is_said_in_plain_sight_is_known(text: str) -> None:
         "set names latin1;" * 100,
     ],
 )
-def test_attack_what_is_not_seen_is_not_known_until_it_is_said(text: str) -> None:
-    assert encoding_behind(text)[1]
-    assert encoding_behind(text, "set names utf8mb4") == ("utf-8", False)
+def test_attack_indirect_character_set_change_is_unknown_until_set_names(text: str) -> None:
+    assert encoding_after(text)[1]
+    assert encoding_after(text, "set names utf8mb4") == ("utf-8", False)
 
 
-def test_what_dumps_do_is_known() -> None:
+def test_character_set_changes_of_a_dump_are_tracked() -> None:
     dump = [
         "/*!40101 SET @OLD_CHARACTER_SET_CLIENT=@@CHARACTER_SET_CLIENT */",
         "/*!40101 SET NAMES utf8mb4 */",
@@ -96,8 +96,8 @@ def test_what_dumps_do_is_known() -> None:
         "/*!40101 SET character_set_client = utf8 */",
         "/*!40101 SET character_set_client = @saved_cs_client */",
     ]
-    assert encoding_behind(*dump) == ("utf-8", False)
-    assert encoding_behind(*dump, "/*!40101 SET CHARACTER_SET_CLIENT=@OLD_CHARACTER_SET_CLIENT */") == ("utf-8", False)
+    assert encoding_after(*dump) == ("utf-8", False)
+    assert encoding_after(*dump, "/*!40101 SET CHARACTER_SET_CLIENT=@OLD_CHARACTER_SET_CLIENT */") == ("utf-8", False)
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_what_dumps_do_is_known() -> None:
      'set @"kept" = "gbk"', "select 'gbk' into @`kept`", "set @kèpt = 'gbk'",
      "set character_set_client = @kept := 'gbk'"],
 )  # fmt: skip
-def test_attack_a_variable_that_was_changed_is_not_known(between: str) -> None:
-    assert encoding_behind("set @kept = @@character_set_client", between, "set character_set_client = @kept")[1]
+def test_attack_character_set_from_a_changed_variable_is_unknown(between: str) -> None:
+    assert encoding_after("set @kept = @@character_set_client", between, "set character_set_client = @kept")[1]
 
 
 @pytest.mark.parametrize(
@@ -121,60 +121,60 @@ def test_attack_a_variable_that_was_changed_is_not_known(between: str) -> None:
         "set character_set_client = @kept = 'utf8mb4'",
     ],
 )
-def test_attack_what_begins_like_a_variable_that_is_known(text: str) -> None:
-    assert encoding_behind("set @kept = @@character_set_client", text)[1]
+def test_attack_character_set_from_an_expression_with_a_known_variable_is_unknown(text: str) -> None:
+    assert encoding_after("set @kept = @@character_set_client", text)[1]
 
 
-def test_attack_variables_without_end_are_not_kept() -> None:
+def test_attack_tracked_charset_variables_are_bounded() -> None:
     spoken = charsets.CharsetState("utf8mb4")
     for number in range(1000):
         spoken.keep(f"@kept{number}")
     assert len(spoken.kept) < 10
 
 
-def test_who_is_somebody_changes_no_variable() -> None:
+def test_account_name_and_email_literal_do_not_change_a_variable() -> None:
     between = "create definer=`root`@`localhost` view v as select 'kept@example.org', 'J\u00f6rg' from t"
-    assert encoding_behind(
+    assert encoding_after(
         "set @kept = @@character_set_client", between, "set character_set_client = @kept"
     ) == ("utf-8", False)  # fmt: skip
 
 
-def test_attack_a_variable_that_is_changed_before_it_is_known() -> None:
+def test_attack_variable_changed_while_its_setting_is_in_flight_is_unknown() -> None:
     link = links(ReadsAll())()
     link.receive(Side.CLIENT, my.query("set @kept = @@character_set_client") + my.query("select 'gbk' into @kept"))
     link.receive(Side.TARGET, my.ok() + my.ok())
-    asked(link, "set character_set_client = @kept")
-    assert asked(link, "select 1").unread
+    record_query(link, "set character_set_client = @kept")
+    assert record_query(link, "select 1").unread
 
 
-def test_an_error_changes_nothing_unless_some_of_it_has_run() -> None:
+def test_failed_character_set_change_is_ignored_or_unknown_in_a_batch() -> None:
     link = links(ReadsAll())()
-    asked(link, "set names latin1", my.error("no"))
-    assert asked(link, "select 1").encoding == "utf-8"
-    asked(link, "set names latin1; bad", my.error("no"))
-    assert asked(link, "select 1").unread
+    record_query(link, "set names latin1", my.error("no"))
+    assert record_query(link, "select 1").encoding == "utf-8"
+    record_query(link, "set names latin1; bad", my.error("no"))
+    assert record_query(link, "select 1").unread
 
 
-def test_a_reset_brings_the_first_one_back() -> None:
+def test_connection_reset_restores_the_initial_character_set() -> None:
     link = links(ReadsAll(), collation=8)()
-    assert asked(link, b"select '\xe9'").text == "select 'é'"
-    asked(link, "set names utf8mb4")
-    assert asked(link, "select 'é'").text == "select 'é'"
+    assert record_query(link, b"select '\xe9'").text == "select 'é'"
+    record_query(link, "set names utf8mb4")
+    assert record_query(link, "select 'é'").text == "select 'é'"
     link.receive(Side.CLIENT, b"\x01\0\0\0\x1f")
     link.receive(Side.TARGET, my.ok())
-    assert asked(link, b"select '\xe9'").text == "select 'é'"
+    assert record_query(link, b"select '\xe9'").text == "select 'é'"
 
 
-def test_attack_many_comments_are_read_once() -> None:
+def test_attack_thousands_of_comments_do_not_change_the_character_set() -> None:
     text = ";" + "/* a */ # b\n-- c\n/*! " * 5000 + "set nothing"
-    assert encoding_behind(text) == ("utf-8", False)
+    assert encoding_after(text) == ("utf-8", False)
 
 
 @pytest.mark.parametrize(
     "unit", [";/*", ",/*", ";#", ";set/*", ";'\\'", ";set a,/*", "character_set_client/*", "@'", ";"]
 )
-def test_attack_what_is_not_closed_is_read_once(unit: str) -> None:
-    """Each of the beginnings was followed to the end of the text, by the worker that serves everybody."""
+def test_attack_hundred_thousand_unclosed_quotes_or_comments_are_read(unit: str) -> None:
+    """Each opening was once followed to the end of the text, which blocked the relay worker."""
     spoken = charsets.CharsetState("utf8mb4")
     spoken.kept["@kept"] = "utf8mb4"
     text = "set names latin1 " + unit * 100_000
@@ -183,8 +183,8 @@ def test_attack_what_is_not_closed_is_read_once(unit: str) -> None:
     assert charsets.sets_unread(text) == ""
 
 
-def test_a_real_server_sets_it_by_what_is_not_told_here(mariadb: MariaDbServer) -> None:
-    def spoken_behind(*texts: str) -> object:
+def test_server_changes_its_character_set_by_each_untracked_form(mariadb: MariaDbServer) -> None:
+    def charset_after(*texts: str) -> object:
         with mariadb.connect() as connection, connection.cursor() as cursor:
             for text in texts:
                 cursor.execute(text)
@@ -192,16 +192,16 @@ def test_a_real_server_sets_it_by_what_is_not_told_here(mariadb: MariaDbServer) 
             return cursor.fetchone()[0]
 
     kept = "set @kept = @@character_set_client"
-    assert spoken_behind(kept, "set @`kept` = 'gbk'", "set character_set_client = @kept") == "gbk"
-    assert spoken_behind(kept, "set character_set_client = @kept := 'gbk'") == "gbk"
-    assert spoken_behind("set @kept$x = 'gbk'", kept, "set character_set_client = @kept$x") == "gbk"
+    assert charset_after(kept, "set @`kept` = 'gbk'", "set character_set_client = @kept") == "gbk"
+    assert charset_after(kept, "set character_set_client = @kept := 'gbk'") == "gbk"
+    assert charset_after("set @kept$x = 'gbk'", kept, "set character_set_client = @kept$x") == "gbk"
     assert (
-        spoken_behind("set names latin1", "set @@global.character_set_client = latin2", "set names default") == "latin2"
+        charset_after("set names latin1", "set @@global.character_set_client = latin2", "set names default") == "latin2"
     )
-    assert spoken_behind("--\nset names latin1") == "latin1"
+    assert charset_after("--\nset names latin1") == "latin1"
 
 
-def test_a_real_server_reads_prepared_texts_in_other_character_sets(mariadb: MariaDbServer) -> None:
+def test_server_reads_prepared_texts_in_the_connection_or_introducer_charset(mariadb: MariaDbServer) -> None:
     with mariadb.connect() as connection, connection.cursor() as cursor:
         cursor.execute("set collation_connection = swe7_swedish_ci")
         cursor.execute("prepare p from 'select `, (select 42), `'")
@@ -212,7 +212,7 @@ def test_a_real_server_reads_prepared_texts_in_other_character_sets(mariadb: Mar
             cursor.execute("prepare p from _gbk'select `\u4f60`, `x`'")
 
 
-def test_collations_are_those_of_a_real_server(mariadb: MariaDbServer) -> None:
+def test_collation_numbers_map_to_the_character_sets_of_a_server(mariadb: MariaDbServer) -> None:
     with mariadb.connect() as connection, connection.cursor() as cursor:
         cursor.execute(
             "select id, character_set_name from information_schema.collation_character_set_applicability "
@@ -225,8 +225,8 @@ def test_collations_are_those_of_a_real_server(mariadb: MariaDbServer) -> None:
     assert {there[number] for number, name in told.items() if not name} <= never
 
 
-def test_attack_answers_in_utf_16(mariadb: MariaDbServer) -> None:
-    """Nobody finds an address in it, so it is searched as UTF-8."""
+def test_attack_utf16_and_utf32_results_are_decoded_and_masked(mariadb: MariaDbServer) -> None:
+    """No detector finds an address in UTF-16 bytes, so the rows are searched as UTF-8."""
     with mariadb.connect() as connection, connection.cursor() as cursor:
         cursor.execute(
             "select id, character_set_name from information_schema.collation_character_set_applicability "
@@ -256,8 +256,8 @@ def test_attack_answers_in_utf_16(mariadb: MariaDbServer) -> None:
     assert charsets.wide_codec(45) == charsets.wide_codec(63) == charsets.wide_codec(255) == ""
 
 
-def test_a_real_server_reads_ascii_as_ascii_in_all_that_may_be_spoken(mariadb: MariaDbServer) -> None:
-    """In every one of them, no byte behind another one hides a quote or a backslash."""
+def test_server_reads_ascii_as_ascii_in_every_allowed_character_set(mariadb: MariaDbServer) -> None:
+    """In each of these sets, no lead byte hides a following quote or backslash."""
     names = [name for name in charsets._CODECS if name != "binary"]
     with mariadb.connect() as connection, connection.cursor() as cursor:
         for name in names:

@@ -16,7 +16,7 @@ AUTHORITY = Path("/home/some one/ca.crt")
 
 @pytest.mark.parametrize("password", ["plain", "sp ace", "q\"u'o$te`\\", "a@b:c/d?e&f=g#h%i", "!!"])
 @pytest.mark.parametrize("host", ["localhost", "2001:db8::1"])
-def test_a_shell_reads_back_what_was_put_in(password: str, host: str) -> None:
+def test_shell_parses_the_mysql_command_line_to_the_given_values(password: str, host: str) -> None:
     line = mysql_line(NativeCredential("who-where-abc", Secret(password), host, 7306, "sh op", AUTHORITY))
     program, *options = shlex.split(line)
     assert program == "mysql"
@@ -34,18 +34,18 @@ def test_a_shell_reads_back_what_was_put_in(password: str, host: str) -> None:
     }
 
 
-def test_the_systems_authorities_are_named_by_where_they_are() -> None:
+def test_mysql_command_line_names_the_system_certificates_without_an_authority() -> None:
     line = mysql_line(NativeCredential("u", Secret("p"), "localhost", 7306, "", None))
     assert "--ssl-ca" in line
     assert "--database" not in line
 
 
-def test_a_carried_port_needs_nothing() -> None:
+def test_mysql_command_line_for_a_forwarded_port_needs_no_password() -> None:
     assert carried_line("127.0.0.1", 4711, "") == "mysql --host=127.0.0.1 --port=4711 --protocol=tcp --user=me"
 
 
 @pytest.mark.skipif(shutil.which("mysql") is None, reason="needs mysql: install Debian's mariadb-client")
-def test_the_client_that_is_here_knows_all_of_it() -> None:
+def test_installed_mysql_client_accepts_every_option_of_the_command_line() -> None:
     line = mysql_line(NativeCredential("u", Secret("p"), "127.0.0.1", 1, "shop", None))
     done = subprocess.run(f"{line} -e 'select 1'", shell=True, capture_output=True, text=True, timeout=60, check=False)
     assert "Can't connect to" in done.stderr

@@ -1,4 +1,4 @@
-"""MariaDB's extended metadata: a column definition says that it holds JSON, a UUID, an address."""
+"""MariaDB's extended metadata: a column definition that declares JSON, UUID or address values."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ def answer(extended: bytes | None, *rows: str) -> my.AnswerPackets:
 
 
 @pytest.mark.parametrize("extended", [b"", JSON, UUID, b"\x00" * 12, b"x" * 250])
-def test_a_definition_with_metadata_is_read(extended: bytes) -> None:
+def test_column_definition_with_extended_metadata_is_parsed(extended: bytes) -> None:
     field = m.parse_field(m.column(0, FIELD, extended)[m.HEAD :])
     assert field == FIELD._replace(type=m.JSON if extended == JSON else m.BLOB)
     assert m.parse_field(m.column(0, FIELD)[m.HEAD :]) == FIELD
     assert m.with_no_metadata(m.column(0, FIELD)[m.HEAD :]) == m.column(0, FIELD, b"")[m.HEAD :]
 
 
-def test_a_default_value_behind_a_definition_is_no_metadata() -> None:
+def test_default_value_after_a_column_definition_is_not_metadata() -> None:
     definition = m.column(0, FIELD)[m.HEAD :] + m.lenenc_text(b"a default")
     assert m.parse_field(definition) == FIELD
 
 
-def test_json_of_mariadb_is_json_to_rules() -> None:
+def test_mariadb_json_column_has_the_json_kind() -> None:
     layout = layout_of((m.column(0, FIELD, JSON)[m.HEAD :],), False, "utf-8")
     assert layout.columns[0].kind is TextKind.JSON
     assert layout.columns[0].origin == ("shop", "j", "doc")
 
 
-@pytest.mark.parametrize("who", WHO, ids=["nobody", "looks", "masks"])
+@pytest.mark.parametrize("who", WHO, ids=["no interceptor", "reading", "masking"])
 @pytest.mark.parametrize("extended", [b"", JSON, UUID])
-def test_what_the_target_says_of_a_column_passes(extended: bytes, who: tuple[Interceptor, ...]) -> None:
+def test_extended_metadata_of_the_target_is_forwarded(extended: bytes, who: tuple[Interceptor, ...]) -> None:
     with playbook(*who, capabilities=CHOSEN, parameters=HAS) as play:
         play >> from_client(my.query("select doc"))
         play.forwarded() << record(runs(1, "select doc"))
@@ -60,9 +60,11 @@ def test_what_the_target_says_of_a_column_passes(extended: bytes, who: tuple[Int
         play.forwarded() << record(Completed(1, "OK", 1))
 
 
-@pytest.mark.parametrize("who", WHO, ids=["nobody", "looks", "masks"])
+@pytest.mark.parametrize("who", WHO, ids=["no interceptor", "reading", "masking"])
 @pytest.mark.parametrize("parameters", [{}, {"extended_metadata": "no"}], ids=["an older agent", "MySQL"])
-def test_a_target_without_it_is_given_empty_metadata(parameters: dict[str, str], who: tuple[Interceptor, ...]) -> None:
+def test_client_receives_empty_metadata_if_the_target_sends_none(
+    parameters: dict[str, str], who: tuple[Interceptor, ...]
+) -> None:
     with playbook(*who, capabilities=CHOSEN, parameters=parameters) as play:
         play >> from_client(my.query("select doc"))
         play.forwarded() << record(runs(1, "select doc"))
@@ -70,7 +72,7 @@ def test_a_target_without_it_is_given_empty_metadata(parameters: dict[str, str],
         play << to_client(answer(b"", "plain").bytes) << record(Completed(1, "OK", 1))
 
 
-def test_masked_rows_behind_extended_metadata() -> None:
+def test_json_rows_are_masked_with_and_without_extended_metadata() -> None:
     for parameters, came in ((HAS, JSON), ({}, None)):
         with playbook(Masks(), capabilities=CHOSEN, parameters=parameters) as play:
             play >> from_client(my.query("select doc"))
@@ -79,7 +81,7 @@ def test_masked_rows_behind_extended_metadata() -> None:
             play << to_client(answer(b"" if came is None else came, '"***"').bytes) << record(Completed(1, "OK", 1))
 
 
-def test_definitions_of_prepared_statements_and_lists_of_fields_are_given_it_too() -> None:
+def test_prepared_and_field_list_definitions_get_empty_metadata() -> None:
     definition, longer = m.column(0, FIELD)[m.HEAD :], m.column(0, FIELD, b"")[m.HEAD :]
     prepared = b"\0\1\0\0\0\1\0\1\0\0\0\0"
 
@@ -95,7 +97,7 @@ def test_definitions_of_prepared_statements_and_lists_of_fields_are_given_it_too
     )
 
 
-def test_a_client_that_did_not_ask_is_told_nothing() -> None:
+def test_client_without_the_capability_receives_no_extended_metadata() -> None:
     with playbook(ReadsAll(), capabilities=g.OFFERED) as play:
         play >> from_client(my.query("select doc"))
         play.forwarded() << record(runs(1, "select doc"))
@@ -103,7 +105,7 @@ def test_a_client_that_did_not_ask_is_told_nothing() -> None:
         play.forwarded() << record(Completed(1, "OK", 1))
 
 
-def test_a_recording_is_read_with_and_without_it() -> None:
+def test_recorded_answer_is_read_with_and_without_extended_metadata() -> None:
     for extended in (None, b"", JSON):
         answers = Answers()
         found = [answers.take(packet.payload) for packet in m.MysqlPackets(1 << 20).feed(answer(extended, "a").bytes)]
@@ -112,7 +114,7 @@ def test_a_recording_is_read_with_and_without_it() -> None:
 
 
 @pytest.mark.parametrize("extended", [0, g.EXTENDED_METADATA, 0xFFFFFFFF << 32])
-def test_capabilities_beyond_32_bits_are_read_where_they_are_meant(extended: int) -> None:
+def test_capabilities_beyond_32_bits_are_read_from_mariadb_clients_only(extended: int) -> None:
     offered = g.CLIENTS
     greeting = g.Greeting("8.0.11-Postern", 7, b"x" * 20, offered, "caching_sha2_password")
     assert g.parse_greeting(g.greeting(greeting)[m.HEAD :]).capabilities == offered

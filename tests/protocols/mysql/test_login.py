@@ -1,4 +1,4 @@
-"""Both logins, over streams in memory: against each other, and against peers that do not mean well."""
+"""Client login and target login over in-memory streams, against each other and against hostile peers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def key() -> auth.ExchangeKey:
 
 @dataclass
 class Gateway:
-    """Our side, as a server: what it learnt of its client, and of passwords."""
+    """The gateway as a server, with the details that it received and the password digests."""
 
     verifier: Verifier = VERIFIER
     digests: auth.PasswordDigests = field(default_factory=auth.PasswordDigests)
@@ -69,7 +69,7 @@ class Gateway:
 
 
 class TlsClient(MemoryHandshake):
-    """A client goes on once TLS is there, as its handshake would have it."""
+    """A client that continues once the TLS handshake is complete."""
 
     async def start_tls(self) -> None:
         while not self.peer.encrypted:
@@ -80,7 +80,7 @@ class TlsClient(MemoryHandshake):
 
 
 def linked(*, tls: bool = True) -> tuple[MemoryHandshake, MemoryHandshake]:
-    """A client's end, and a server's."""
+    """Return the connected client end and server end."""
     client, server = TlsClient(), MemoryHandshake(tls=tls)
     client.peer, server.peer = server, client
     return client, server
@@ -89,7 +89,7 @@ def linked(*, tls: bool = True) -> tuple[MemoryHandshake, MemoryHandshake]:
 async def log_in(
     gateway: Gateway, password: str = PASSWORD, sslmode: str = "require", **others: object
 ) -> MysqlTargetGreeting:
-    """Our login at a target, which is our own side for clients."""
+    """Run the gateway's target login against the gateway's client login."""
     ours, theirs = linked(tls=sslmode != "disable")
     served = asyncio.create_task(gateway.serve(theirs))
     try:
@@ -101,7 +101,7 @@ async def log_in(
             await served
 
 
-async def test_a_password_is_asked_for_once() -> None:
+async def test_full_password_is_requested_once_and_then_cached() -> None:
     gateway = Gateway()
     first = await log_in(gateway)
     second = await log_in(gateway)
@@ -109,7 +109,7 @@ async def test_a_password_is_asked_for_once() -> None:
     assert gateway.digests.find(VERIFIER) == auth.double(PASSWORD.encode())
 
 
-async def test_without_tls_the_password_is_encrypted(key: auth.ExchangeKey) -> None:
+async def test_login_without_tls_encrypts_the_password(key: auth.ExchangeKey) -> None:
     gateway = Gateway(key=key)
     await log_in(gateway, sslmode="disable")
     assert gateway.startup is not None
@@ -117,13 +117,13 @@ async def test_without_tls_the_password_is_encrypted(key: auth.ExchangeKey) -> N
     await log_in(gateway, sslmode="disable")
 
 
-async def test_without_tls_and_a_key_no_password_is_taken() -> None:
+async def test_login_without_tls_and_key_is_denied() -> None:
     gateway = Gateway()
     with pytest.raises(TargetRefused, match="over TLS only"):
         await log_in(gateway, sslmode="disable")
 
 
-async def test_what_the_client_asks_for_is_told() -> None:
+async def test_startup_options_of_the_client_reach_the_gateway() -> None:
     gateway = Gateway()
     capabilities = g.OFFERED & ~g.FOUND_ROWS | g.COMPRESS
     await log_in(gateway, capabilities=capabilities, database="größe", attributes={b"_os": b"x"}, collation=8)
@@ -133,7 +133,7 @@ async def test_what_the_client_asks_for_is_told() -> None:
 
 
 @pytest.mark.parametrize("sslmode", ["require", "disable"])
-async def test_a_wrong_password_is_refused(sslmode: str, key: auth.ExchangeKey) -> None:
+async def test_login_with_a_wrong_password_is_denied(sslmode: str, key: auth.ExchangeKey) -> None:
     gateway = Gateway(key=key)
     for _ in range(2):
         with pytest.raises(TargetRefused, match="password is wrong") as refused:
@@ -145,17 +145,17 @@ async def test_a_wrong_password_is_refused(sslmode: str, key: auth.ExchangeKey) 
         await log_in(gateway, "wrong", sslmode)
 
 
-async def test_no_password_is_refused() -> None:
+async def test_login_without_a_password_is_denied() -> None:
     with pytest.raises(TargetRefused, match="no password"):
         await log_in(Gateway(), "")
 
 
-async def test_nobody_is_told_that_a_user_is_unknown() -> None:
+async def test_login_of_an_unknown_user_fails_like_a_wrong_password() -> None:
     with pytest.raises(TargetRefused, match="password is wrong"):
         await log_in(Gateway(decoy("nobody", b"secret")))
 
 
-async def test_an_expensive_check_is_no_work_of_the_event_loop() -> None:
+async def test_password_check_runs_outside_the_event_loop() -> None:
     ours, theirs = linked()
     gateway = Gateway()
     served = asyncio.create_task(gateway.serve(theirs))
@@ -165,12 +165,12 @@ async def test_an_expensive_check_is_no_work_of_the_event_loop() -> None:
 
 
 @pytest.mark.parametrize("password", ["", "anything"])
-async def test_a_client_that_is_known_is_let_in_by_any_password(password: str) -> None:
+async def test_client_that_is_already_authenticated_logs_in_with_any_password(password: str) -> None:
     gateway = Gateway(known=True)
     assert (await log_in(gateway, password)).thread == THREAD
 
 
-async def test_a_gateway_with_tls_takes_nothing_else(key: auth.ExchangeKey) -> None:
+async def test_login_without_tls_is_denied_if_tls_is_required(key: auth.ExchangeKey) -> None:
     gateway = Gateway(require_tls=True, key=key)
     with pytest.raises(TargetRefused, match="only TLS connections"):
         await log_in(gateway, sslmode="disable")
@@ -178,14 +178,14 @@ async def test_a_gateway_with_tls_takes_nothing_else(key: auth.ExchangeKey) -> N
 
 
 @pytest.mark.parametrize("collation", [1, 13, 28, 95, 248, 10, 35, 254])
-async def test_attack_a_character_set_in_which_a_quote_hides(collation: int) -> None:
+async def test_attack_login_with_an_unsafe_character_set_is_denied(collation: int) -> None:
     gateway = Gateway()
     with pytest.raises(TargetRefused, match="utf8mb4"):
         await log_in(gateway, collation=collation)
     assert isinstance(gateway.error, Denied)
 
 
-async def test_a_target_without_tls_is_left_when_tls_is_wanted() -> None:
+async def test_target_without_tls_is_unavailable_if_tls_is_required() -> None:
     ours, theirs = linked(tls=False)
     served = asyncio.create_task(Gateway().serve(theirs))
     with pytest.raises(Unavailable, match="offers no TLS"):
@@ -195,7 +195,7 @@ async def test_a_target_without_tls_is_left_when_tls_is_wanted() -> None:
         await served
 
 
-async def test_a_client_with_another_plugin_is_switched(key: auth.ExchangeKey) -> None:
+async def test_client_with_a_different_plugin_is_switched_to_caching_sha2(key: auth.ExchangeKey) -> None:
     ours, client = pair()
     gateway = Gateway(key=key)
     gateway.digests.keep(VERIFIER, Secret(PASSWORD))
@@ -214,8 +214,8 @@ async def test_a_client_with_another_plugin_is_switched(key: auth.ExchangeKey) -
 @pytest.mark.parametrize(
     "sent",
     {
-        "something else": b"GET / HTTP/1.1\r\n\r\n",
-        "a packet without end": b"\xff\xff\xff\x01",
+        "another protocol": b"GET / HTTP/1.1\r\n\r\n",
+        "a huge packet": b"\xff\xff\xff\x01",
         "out of order": b"\x00\x00\x00\x05",
         "an empty packet": b"\x00\x00\x00\x01",
         "an old client": m.packet(1, b"\x85\x24\x00\x00\x00old\0" + bytes(40)),
@@ -224,7 +224,7 @@ async def test_a_client_with_another_plugin_is_switched(key: auth.ExchangeKey) -
     }.items(),
     ids=lambda item: item[0],
 )
-async def test_attack_a_client_that_breaks_the_login_is_told(sent: tuple[str, bytes]) -> None:
+async def test_attack_malformed_login_of_a_client_is_a_protocol_violation(sent: tuple[str, bytes]) -> None:
     ours, client = pair()
     gateway = Gateway()
     client.write(sent[1])
@@ -256,7 +256,7 @@ def _answer(user: bytes = b"ada", proof: bytes = b"x" * 32, **more: Any) -> byte
     ],
     ids=str,
 )
-async def test_an_error_at_login_has_the_next_number(sent: bytes, number: int) -> None:
+async def test_error_at_login_has_the_next_sequence_number(sent: bytes, number: int) -> None:
     ours, client = pair()
     gateway = Gateway()
     client.write(sent)
@@ -266,13 +266,13 @@ async def test_an_error_at_login_has_the_next_number(sent: bytes, number: int) -
     assert (said[-1].sequence, said[-1].payload[0]) == (number, m.ERR)
 
 
-async def test_an_error_in_place_of_the_greeting_has_number_zero() -> None:
+async def test_error_instead_of_the_greeting_has_sequence_number_zero() -> None:
     ours, client = pair()
     ClientLogin(ours, THREAD).turn_away(1040, "08004", "too many connections")
     assert m.MysqlPackets(1 << 20).feed(client.take())[0].sequence == 0
 
 
-async def test_attack_a_user_name_that_is_no_text() -> None:
+async def test_attack_user_name_that_is_not_utf8_is_denied() -> None:
     ours, client = pair()
     gateway = Gateway()
     client.write(g.response(1, g.Response(b"\xff\xfe", b"x" * 32, g.OFFERED, plugin=auth.CACHING)))
@@ -281,7 +281,7 @@ async def test_attack_a_user_name_that_is_no_text() -> None:
 
 
 @pytest.mark.parametrize("sent", [b"\x02", b"x" * 256, b"secret\0", b""])
-async def test_attack_what_was_not_encrypted_for_the_key(sent: bytes, key: auth.ExchangeKey) -> None:
+async def test_attack_password_not_encrypted_for_the_key_is_denied(sent: bytes, key: auth.ExchangeKey) -> None:
     ours, client = pair()
     gateway = Gateway(key=key)
     served = asyncio.create_task(gateway.serve(ours))
@@ -325,7 +325,7 @@ async def connected(behave: Behaviour, sslmode: str = "disable") -> MysqlTargetG
 
 
 def greets(plugin: str = auth.NATIVE, *said: bytes, capabilities: int = g.OFFERED) -> Behaviour:
-    """Sends a greeting, reads the answer, says this, and reads what comes after each."""
+    """Send a greeting, read the response, then send each payload and read the response between them."""
 
     async def behave(target: MemoryHandshake) -> None:
         target.write(g.greeting(g.Greeting("5.5.5-10.11.2-MariaDB", 7, SALT, capabilities, plugin)))
@@ -341,12 +341,12 @@ def greets(plugin: str = auth.NATIVE, *said: bytes, capabilities: int = g.OFFERE
 OK = m.ok(0)[4:]
 
 
-async def test_a_target_of_mariadb_says_its_version() -> None:
+async def test_version_of_a_mariadb_target_is_read() -> None:
     found = await connected(greets(auth.NATIVE, OK, capabilities=g.OFFERED & ~g.LONG_PASSWORD))
     assert found == MysqlTargetGreeting("10.11.2-MariaDB", 7, True, m.AUTOCOMMIT)
 
 
-async def test_a_target_may_switch_to_ed25519() -> None:
+async def test_target_login_follows_a_switch_to_ed25519() -> None:
     nonce = bytes(range(31)) + b"\0"  # which ends as other salts do
 
     async def behave(target: MemoryHandshake) -> None:
@@ -360,25 +360,25 @@ async def test_a_target_may_switch_to_ed25519() -> None:
     assert (await connected(behave)).is_mariadb
 
 
-async def test_a_target_may_switch_more_than_once() -> None:
+async def test_target_login_follows_several_switches() -> None:
     switch = g.auth_switch(0, auth.CACHING, SALT)[4:]
     await connected(greets(auth.NATIVE, switch, g.auth_switch(0, auth.NATIVE, SALT)[4:], OK))
 
 
-async def test_a_plugin_that_is_not_known_is_named() -> None:
+async def test_target_with_an_unknown_plugin_is_unavailable_by_name() -> None:
     switch = g.auth_switch(0, "authentication_kerberos_client", SALT)[4:]
     with pytest.raises(Unavailable, match="authentication_kerberos_client"):
         await connected(greets(auth.NATIVE, switch))
 
 
-async def test_a_target_that_refuses_says_why() -> None:
+async def test_rejection_by_the_target_has_its_message_and_code() -> None:
     error = m.err(0, 1045, "28000", "Access denied for user 'app'")[4:]
     with pytest.raises(TargetRefused, match="Access denied") as refused:
         await connected(greets(auth.NATIVE, error))
     assert (refused.value.code, refused.value.refuses_login) == ("28000/1045", True)
 
 
-async def test_a_target_that_is_full_says_so_instead_of_a_greeting() -> None:
+async def test_error_instead_of_a_greeting_rejects_the_target_login() -> None:
     async def behave(target: MemoryHandshake) -> None:
         target.write(m.packet(0, b"\xff\x10\x04Too many connections"))
 
@@ -386,12 +386,12 @@ async def test_a_target_that_is_full_says_so_instead_of_a_greeting() -> None:
         await connected(behave)
 
 
-async def test_attack_a_target_without_tls_gets_no_clear_password() -> None:
+async def test_attack_clear_text_password_is_not_sent_without_tls() -> None:
     with pytest.raises(Unavailable, match="clear text"):
         await connected(greets(auth.NATIVE, g.auth_switch(0, auth.CLEAR, b"")[4:]), "prefer")
 
 
-async def test_a_target_behind_tls_gets_a_clear_password() -> None:
+async def test_clear_text_password_is_sent_over_tls() -> None:
     async def behave(target: MemoryHandshake) -> None:
         target.write(g.greeting(g.Greeting("8.0.36", 7, SALT, g.OFFERED | g.SSL, auth.CACHING)))
         assert g.is_ssl_request(await packet(target, 1))
@@ -410,25 +410,25 @@ async def test_a_target_behind_tls_gets_a_clear_password() -> None:
         "an endless authentication": [g.auth_switch(0, auth.NATIVE, SALT)[4:]] * 20,
         "a short salt": [g.auth_switch(0, auth.NATIVE, b"short")[4:]],
         "a short nonce": [g.auth_switch(0, auth.ED25519, SALT)[4:]],
-        "a salt without end": [b"\xfemysql_native_password"],
+        "an unterminated salt": [b"\xfemysql_native_password"],
         "an old password": [b"\xfe"],
         "an empty packet": [b""],
-        "more of what has no more": [b"\x01\x04"],
+        "more data for a plug-in that needs none": [b"\x01\x04"],
         "a result": [b"\x05hello"],
-        "a public key that is none": [g.auth_switch(0, auth.CACHING, SALT)[4:], b"\x01\x04", b"\x01no key"],
+        "a malformed public key": [g.auth_switch(0, auth.CACHING, SALT)[4:], b"\x01\x04", b"\x01no key"],
         "no public key": [g.auth_switch(0, auth.CACHING, SALT)[4:], b"\x01\x04", OK],
-        "an OK that is cut": [b"\0\0"],
+        "a truncated OK": [b"\0\0"],
     }.items(),
     ids=lambda item: item[0],
 )
-async def test_attack_a_target_that_breaks_the_login(said: tuple[str, list[bytes]]) -> None:
+async def test_attack_malformed_login_of_a_target_is_a_protocol_violation(said: tuple[str, list[bytes]]) -> None:
     with pytest.raises((ProtocolViolation, ConnectionError)) as caught:
         await connected(_forgiving(greets(auth.NATIVE, *said[1])))
     assert isinstance(caught.value, ProtocolViolation)
 
 
 def _forgiving(behave: Behaviour) -> Behaviour:
-    """The gateway has gone when this target would read on."""
+    """Cancel the target if it waits for data after the gateway closed the connection."""
 
     async def forgiven(target: MemoryHandshake) -> None:
         task = asyncio.create_task(behave(target))
@@ -438,12 +438,12 @@ def _forgiving(behave: Behaviour) -> Behaviour:
     return forgiven
 
 
-async def test_attack_a_target_that_is_too_old() -> None:
-    with pytest.raises(Unavailable, match="lacks what"):
+async def test_attack_target_without_required_capabilities_is_unavailable() -> None:
+    with pytest.raises(Unavailable, match="lacks capabilities"):
         await connected(_forgiving(greets(capabilities=g.OFFERED & ~g.MULTI_RESULTS)))
 
 
-async def test_attack_bytes_behind_the_greeting_are_not_taken_for_tls() -> None:
+async def test_attack_bytes_between_greeting_and_tls_are_a_protocol_violation() -> None:
     async def behave(target: MemoryHandshake) -> None:
         target.write(g.greeting(g.Greeting("8", 7, SALT, g.OFFERED | g.SSL, auth.CACHING)) + b"stuffed")
 
@@ -451,7 +451,7 @@ async def test_attack_bytes_behind_the_greeting_are_not_taken_for_tls() -> None:
         await connected(behave, "require")
 
 
-async def test_attack_a_greeting_without_end_is_not_waited_for() -> None:
+async def test_attack_greeting_of_16_mib_is_a_protocol_violation() -> None:
     async def behave(target: MemoryHandshake) -> None:
         target.write(b"\xff\xff\xff\x00")
 

@@ -1,4 +1,4 @@
-"""Both logins with others: PyMySQL as the client of ours, a real MariaDB as our target."""
+"""Client login with PyMySQL, and target login at a real MariaDB server."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def mariadb() -> Iterator[MariaDbServer]:
 
 
 async def log_in(server: MariaDbServer, login: MysqlTargetLogin) -> tuple[MysqlTargetGreeting, bytes]:
-    """Our greeting, and what the server answers to a ping."""
+    """Return the server's greeting and its answer to a ping."""
     stream = StreamHandshake()
     await asyncio.get_running_loop().create_connection(lambda: stream, "127.0.0.1", server.port)
     try:
@@ -51,7 +51,7 @@ async def log_in(server: MariaDbServer, login: MysqlTargetLogin) -> tuple[MysqlT
         stream.close()
 
 
-async def test_a_real_target_takes_the_password(mariadb: MariaDbServer) -> None:
+async def test_target_login_with_a_password_succeeds_on_a_server(mariadb: MariaDbServer) -> None:
     greeting, pong = await log_in(mariadb, MysqlTargetLogin("app", Secret("größe$"), "shop", attributes={b"_os": b"x"}))
     assert greeting.is_mariadb
     assert "MariaDB" in greeting.version
@@ -60,7 +60,7 @@ async def test_a_real_target_takes_the_password(mariadb: MariaDbServer) -> None:
     assert pong == m.ok(1)
 
 
-async def test_a_real_target_takes_an_empty_password(mariadb: MariaDbServer) -> None:
+async def test_target_login_with_an_empty_password_succeeds_on_a_server(mariadb: MariaDbServer) -> None:
     assert (await log_in(mariadb, MysqlTargetLogin("root", Secret(""))))[1] == m.ok(1)
 
 
@@ -73,13 +73,15 @@ async def test_a_real_target_takes_an_empty_password(mariadb: MariaDbServer) -> 
     ],
     ids=["wrong password", "unknown user", "unknown database"],
 )
-async def test_a_real_target_refuses(mariadb: MariaDbServer, login: MysqlTargetLogin, said: str) -> None:
+async def test_target_login_reports_the_error_code_of_a_server(
+    mariadb: MariaDbServer, login: MysqlTargetLogin, said: str
+) -> None:
     with pytest.raises(TargetRefused) as refused:
         await log_in(mariadb, login)
     assert refused.value.code == said
 
 
-async def test_a_collation_that_the_target_lacks_is_utf8_all_the_same(mariadb: MariaDbServer) -> None:
+async def test_collation_unknown_to_a_server_falls_back_to_utf8mb4(mariadb: MariaDbServer) -> None:
     stream = StreamHandshake()
     await asyncio.get_running_loop().create_connection(lambda: stream, "127.0.0.1", mariadb.port)
     await connect(stream, MysqlTargetLogin("root", Secret(""), collation=255))
@@ -92,7 +94,7 @@ async def test_a_collation_that_the_target_lacks_is_utf8_all_the_same(mariadb: M
 
 
 @pytest.mark.skipif(not PLUGIN.exists(), reason="the plug-in of Debian's mariadb-server is not installed")
-async def test_a_real_target_takes_ed25519(mariadb: MariaDbServer) -> None:
+async def test_target_login_with_ed25519_succeeds_on_a_server(mariadb: MariaDbServer) -> None:
     with mariadb.connect() as connection, connection.cursor() as cursor:
         cursor.execute("install soname 'auth_ed25519'")
         cursor.execute("create user signer@'%' identified via ed25519 using password('schlüssel, lang genug')")
@@ -109,7 +111,7 @@ def exchange_key() -> auth.ExchangeKey:
 
 
 class Served:
-    """Our side for clients: lets them in by the one password, then answers pings until they quit."""
+    """The gateway's client login: accepts one password, then answers pings until the client quits."""
 
     def __init__(self, *, require_tls: bool = False) -> None:
         self.digests = auth.PasswordDigests()
@@ -131,7 +133,7 @@ class Served:
 
 
 def visit(port: int, password: str, **options: object) -> int:
-    """As PyMySQL comes: its connection id."""
+    """Log in with PyMySQL and return the connection id."""
     connection = pymysql.connect(
         host="127.0.0.1", port=port, user="ada", password=password, autocommit=True, connect_timeout=60, **options
     )
@@ -142,7 +144,7 @@ def visit(port: int, password: str, **options: object) -> int:
 
 
 @pytest.mark.parametrize("tls", [True, False], ids=["TLS", "no TLS"])
-async def test_another_client_logs_in_quickly_the_second_time(tls: bool, tmp_path: Path) -> None:
+async def test_pymysql_logs_in_twice_and_its_password_digest_is_cached(tls: bool, tmp_path: Path) -> None:
     issued = issue("127.0.0.1")
     served = Served()
     options: dict[str, object] = {}
@@ -156,7 +158,7 @@ async def test_another_client_logs_in_quickly_the_second_time(tls: bool, tmp_pat
     assert served.digests.find(VERIFIER) is not None
 
 
-async def test_another_client_is_told_why_it_is_turned_away(tmp_path: Path) -> None:
+async def test_pymysql_receives_the_reason_of_a_denied_login(tmp_path: Path) -> None:
     context: ssl.SSLContext = server_context(issue("127.0.0.1"), tmp_path)
     async with listening(Served(), context) as port:
         with pytest.raises(pymysql.err.OperationalError, match="password is wrong") as refused:

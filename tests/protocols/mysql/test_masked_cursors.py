@@ -1,4 +1,4 @@
-"""Rows that a client fetches through a cursor of a prepared statement are masked as those that come at once."""
+"""Rows that a client fetches through a cursor of a prepared statement are masked like other rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def link_with(strictness: Strictness) -> Link:
     return links(Masking(frozenset(), (rule,), b"key", origins, facts=MysqlStatementFacts()))()
 
 
-def opens_cursor(link: Link, number: int, text: str, *columns: m.MysqlField) -> None:
+def open_cursor(link: Link, number: int, text: str, *columns: m.MysqlField) -> None:
     """Prepare and execute a statement whose rows are fetched later."""
     link.receive(Side.CLIENT, my.prepare(text))
     link.receive(Side.TARGET, my.AnswerPackets().prepared(number, 0, columns).bytes)
@@ -46,8 +46,8 @@ def opens_cursor(link: Link, number: int, text: str, *columns: m.MysqlField) -> 
     link.receive(Side.TARGET, my.AnswerPackets().columns(*columns, status=m.CURSOR_EXISTS).bytes)
 
 
-def fetched(link: Link, number: int, *values: str) -> bytes:
-    """What the client receives of one row."""
+def fetch_row(link: Link, number: int, *values: str) -> bytes:
+    """Fetch one row and return the bytes that the client receives."""
     link.receive(Side.CLIENT, my.fetch(number, 1))
     row = my.AnswerPackets().binary_row(*((m.VAR_STRING, value) for value in values)).eof(m.CURSOR_EXISTS)
     effects = link.receive(Side.TARGET, row.bytes)
@@ -56,31 +56,31 @@ def fetched(link: Link, number: int, *values: str) -> bytes:
 
 
 @pytest.mark.parametrize("strictness", Strictness)
-def test_rows_of_a_cursor_are_masked_fetch_by_fetch(strictness: Strictness) -> None:
+def test_every_row_fetched_from_a_cursor_is_masked(strictness: Strictness) -> None:
     link = link_with(strictness)
-    opens_cursor(link, 1, "select name, salary from people", NAME, SALARY)
+    open_cursor(link, 1, "select name, salary from people", NAME, SALARY)
     for name in ("Ada", "Bob", "Cleo"):
-        shown = fetched(link, 1, name, "83412")
+        shown = fetch_row(link, 1, name, "83412")
         assert name.encode() in shown
         assert b"83412" not in shown
 
 
-def test_statements_between_two_fetches_change_nothing() -> None:
+def test_statements_between_fetches_do_not_change_the_masking_of_a_cursor() -> None:
     link = link_with(Strictness.STRICT)
-    opens_cursor(link, 1, "select name, salary from people", NAME, SALARY)
-    opens_cursor(link, 2, "select salary, name from people", SALARY, NAME)
+    open_cursor(link, 1, "select name, salary from people", NAME, SALARY)
+    open_cursor(link, 2, "select salary, name from people", SALARY, NAME)
     for number in range(3):
         link.receive(Side.CLIENT, my.query(f"select name from people where id = {number}"))
         link.receive(Side.TARGET, my.AnswerPackets().columns(NAME).row("Ada").eof().bytes)
-        assert b"Ada" in fetched(link, 1, "Ada", "83412")
-        assert b"83412" not in fetched(link, 2, "83412", "Ada")
+        assert b"Ada" in fetch_row(link, 1, "Ada", "83412")
+        assert b"83412" not in fetch_row(link, 2, "83412", "Ada")
 
 
-def test_attack_cursors_without_end_are_forgotten_and_refused() -> None:
-    """What is kept of open cursors is bounded; of the others nothing is known any more."""
+def test_attack_fetch_from_a_cursor_beyond_the_tracked_number_is_denied() -> None:
+    """The number of tracked cursors is bounded; rows of the others have unknown lineage."""
     link = link_with(Strictness.STRICT)
     for number in range(1, 400):
-        opens_cursor(link, number, f"select name, salary as s{number} from people", NAME, SALARY)
+        open_cursor(link, number, f"select name, salary as s{number} from people", NAME, SALARY)
     link.receive(Side.CLIENT, my.fetch(1, 1))
     row = my.AnswerPackets().binary_row((m.VAR_STRING, "Ada"), (m.VAR_STRING, "83412")).eof(m.CURSOR_EXISTS)
     effects = link.receive(Side.TARGET, row.bytes)

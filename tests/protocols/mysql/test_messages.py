@@ -1,4 +1,4 @@
-"""Packets, commands and answers of the MySQL protocol, both ways."""
+"""Encoding and parsing of MySQL packets, commands and answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CELLS = st.lists(st.none() | st.binary(max_size=300), max_size=6)
 
 
 @given(st.integers(0, (1 << 63) - 1))
-def test_length_encoded_integers_come_back(value: int) -> None:
+def test_length_encoded_integer_round_trips(value: int) -> None:
     data = m.lenenc(value)
     assert m.read_lenenc(data, 0, len(data)) == (value, len(data))
 
@@ -23,7 +23,7 @@ BOUNDS = sorted({(1 << bits) + more for bits in (0, 8, 16, 24, 31, 32, 62, 63) f
 
 
 @pytest.mark.parametrize("number", [number for number in BOUNDS if number >= 0])
-def test_numbers_of_64_bits_come_back_and_lengths_of_63(number: int) -> None:
+def test_number_of_64_bits_and_length_of_63_bits_round_trip(number: int) -> None:
     data = b"x" + m.lenenc(number) + b"y"
     end = len(data) - 1
     assert m.read_number(data, 1, end) == (number, end)
@@ -44,7 +44,7 @@ def test_numbers_of_64_bits_come_back_and_lengths_of_63(number: int) -> None:
 
 @pytest.mark.parametrize("insert_id", [0, 250, 251, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
 @pytest.mark.parametrize("affected", [0, 251, 1 << 24, 1 << 63, (1 << 64) - 1])
-def test_an_ok_packet_holds_numbers_of_64_bits(affected: int, insert_id: int) -> None:
+def test_ok_packet_with_64_bit_numbers_round_trips(affected: int, insert_id: int) -> None:
     done = m.Done(affected, insert_id, m.MORE_RESULTS, 2, b"text")
     payload = m.ok(1, done)[4:]
     assert m.parse_ok(payload) == done
@@ -55,23 +55,23 @@ def test_an_ok_packet_holds_numbers_of_64_bits(affected: int, insert_id: int) ->
 
 
 @pytest.mark.parametrize("data", [b"", b"\xfb", b"\xff", b"\xfc\x01", b"\xfd\x01\x01", b"\xfe" + bytes(7)])
-def test_what_is_no_length_is_refused(data: bytes) -> None:
+def test_malformed_length_is_a_protocol_violation(data: bytes) -> None:
     with pytest.raises(ProtocolViolation):
         m.read_lenenc(data, 0, len(data))
 
 
-def test_a_length_of_64_bits_overflows_nothing() -> None:
+def test_text_length_of_64_bits_is_a_protocol_violation() -> None:
     with pytest.raises(ProtocolViolation, match="too large"):
         m.read_text(b"\xfe" + b"\xff" * 8, 0, 9)
 
 
-def test_a_string_is_not_longer_than_its_packet() -> None:
+def test_text_longer_than_its_packet_is_a_protocol_violation() -> None:
     with pytest.raises(ProtocolViolation):
         m.read_text(b"\x05abc", 0, 4)
 
 
 @given(st.lists(st.binary(max_size=100), max_size=8), st.sampled_from([1, 2, 3, 7, 64]))
-def test_packets_come_whole_however_they_are_cut(payloads: list[bytes], size: int) -> None:
+def test_packets_are_reassembled_from_chunks_of_any_size(payloads: list[bytes], size: int) -> None:
     stream = b"".join([m.packet(at, payload) for at, payload in enumerate(payloads)])
     reader = m.MysqlPackets(1000)
     found = [one for start in range(0, len(stream), size) for one in reader.feed(stream[start : start + size])]
@@ -80,19 +80,19 @@ def test_packets_come_whole_however_they_are_cut(payloads: list[bytes], size: in
 
 
 @pytest.mark.parametrize("size", [m.MAX_PAYLOAD - 1, m.MAX_PAYLOAD, m.MAX_PAYLOAD + 1, 2 * m.MAX_PAYLOAD])
-def test_a_payload_of_16_mib_and_more_is_split(size: int) -> None:
+def test_payload_of_16_mib_or_more_is_split_into_packets(size: int) -> None:
     stream = m.packet(255, bytes(size))
     count = m.packets_of(size)
     assert len(stream) == size + count * m.HEAD
     assert m.MysqlPackets(size).feed(stream) == [m.Packet((254 + count) & 0xFF, bytes(size))]
 
 
-def test_a_payload_beyond_the_bound_is_not_waited_for() -> None:
+def test_payload_beyond_the_limit_is_a_violation_at_its_header() -> None:
     with pytest.raises(ProtocolViolation):
         m.MysqlPackets(100).feed(m.packet(0, bytes(101))[:4])
 
 
-def test_ok_err_and_eof_come_back() -> None:
+def test_ok_err_and_eof_packets_round_trip() -> None:
     done = m.Done(300, 70_000, m.MORE_RESULTS | m.IN_TRANSACTION, 2, b"Rows matched: 1")
     payload = m.ok(1, done)[4:]
     assert m.parse_ok(payload) == done
@@ -103,12 +103,12 @@ def test_ok_err_and_eof_come_back() -> None:
     assert m.parse_err(b"\xff\x10\x04Too many connections") == m.Failed(1040, "HY000", "Too many connections")
 
 
-def test_a_column_definition_comes_back() -> None:
+def test_column_definition_round_trips() -> None:
     field = m.MysqlField("größe", m.VAR_STRING, 1, 45, 0, 400, "shop", "i", "items", "size")
     assert m.parse_field(m.column(2, field)[4:]) == field
 
 
-def test_attack_long_definitions_are_not_remembered() -> None:
+def test_attack_long_column_definition_is_not_cached() -> None:
     before = m._known_field.cache_info().currsize
     field = m.MysqlField("a" * 10_000, m.LONG)
     assert m.parse_field(m.column(1, field)[4:]) == field
@@ -116,18 +116,18 @@ def test_attack_long_definitions_are_not_remembered() -> None:
 
 
 @pytest.mark.parametrize("payload", [b"", b"\x03def", m.column(1, m.MysqlField("a", m.LONG))[4:-3]])
-def test_a_column_definition_that_is_cut_is_refused(payload: bytes) -> None:
+def test_truncated_column_definition_is_a_protocol_violation(payload: bytes) -> None:
     with pytest.raises(ProtocolViolation):
         m.parse_field(payload)
 
 
 @given(CELLS)
-def test_text_rows_come_back(cells: list[bytes | None]) -> None:
+def test_text_row_round_trips(cells: list[bytes | None]) -> None:
     row = tuple(cells)
     assert m.parse_text_row(m.text_row(1, row)[4:], len(row)) == row
 
 
-def test_a_row_has_as_many_cells_as_columns() -> None:
+def test_text_row_of_another_width_is_a_protocol_violation() -> None:
     row = m.text_row(1, (b"a", None))[4:]
     for width in (1, 3):
         with pytest.raises(ProtocolViolation):

@@ -1,4 +1,4 @@
-"""A query of the gateway's own, cut anywhere, to a target that may break the protocol."""
+"""A query that the gateway itself sends, with chunked answers and protocol violations of the target."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def result(*rows: tuple[bytes | None, ...], status: int = m.AUTOCOMMIT) -> bytes
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 7, 64, 10_000])
-def test_rows_come_out_however_the_bytes_are_cut(step: int) -> None:
+def test_rows_of_a_query_are_read_from_chunks_of_any_size(step: int) -> None:
     query = MysqlQuery("select ?", ["x"])
     answer = result(*ROWS)
     rows: list[Row] = []
@@ -33,7 +33,7 @@ def test_rows_come_out_however_the_bytes_are_cut(step: int) -> None:
     assert query.error is None
 
 
-def test_it_reads_what_it_needs_and_not_a_byte_more() -> None:
+def test_query_reads_no_byte_beyond_its_answer() -> None:
     query, answer, pos = MysqlQuery("select 1"), result(*ROWS) + b"the next answer", 0
     while not query.finished:
         needs = query.needs
@@ -43,19 +43,19 @@ def test_it_reads_what_it_needs_and_not_a_byte_more() -> None:
 
 
 @given(st.lists(st.none() | st.text(max_size=20), max_size=4))
-def test_a_value_is_a_value_whatever_it_holds(values: list[str | None]) -> None:
+def test_bind_value_is_sent_as_a_hex_literal(values: list[str | None]) -> None:
     sent = MysqlQuery("select " + ", ".join(["?"] * len(values)), values).start()
     assert sent[4] == m.COM_QUERY
     expected = ["null" if value is None else f"_utf8mb4 x'{value.encode().hex()}'" for value in values]
     assert sent[5:].decode("ascii") == "select " + ", ".join(expected)
 
 
-def test_as_many_values_as_places() -> None:
+def test_query_with_fewer_values_than_placeholders_raises() -> None:
     with pytest.raises(ProtocolViolation):
         MysqlQuery("select ?, ?", ["x"]).start()
 
 
-def test_an_error_ends_it() -> None:
+def test_error_finishes_the_query() -> None:
     query = MysqlQuery("select x")
     assert query.feed(m.err(1, 1054, "42S22", "Unknown column 'x'")) == []
     assert query.finished
@@ -63,14 +63,14 @@ def test_an_error_ends_it() -> None:
     assert (query.error.message, query.error.code) == ("Unknown column 'x'", "42S22/1054")
 
 
-def test_an_error_between_rows_ends_it() -> None:
+def test_error_between_rows_finishes_the_query() -> None:
     query = MysqlQuery("select x")
     rows = query.feed(result(*ROWS)[:-9] + m.err(7, 1317, "70100", "Query execution was interrupted"))
     assert (len(rows), query.finished) == (2, True)
     assert query.error is not None
 
 
-def test_a_statement_without_rows_ends_with_its_ok() -> None:
+def test_ok_packet_finishes_a_query_without_rows() -> None:
     query = MysqlQuery("set names utf8mb4")
     assert query.feed(m.ok(1)) == []
     assert query.finished
@@ -86,8 +86,8 @@ def test_a_statement_without_rows_ends_with_its_ok() -> None:
         result(*ROWS)[:-9] + m.packet(7, b"\x05ab"),
         m.packet(1, b"\x01") + m.packet(2, b"\x03de"),
     ],
-    ids=["asks for a file", "a huge packet", "an empty one", "5000 columns", "a short row", "a short column"],
+    ids=["a file request", "a huge packet", "an empty packet", "5000 columns", "a short row", "a short column"],
 )
-def test_a_target_that_breaks_the_protocol_is_refused(data: bytes) -> None:
+def test_malformed_answer_to_a_query_is_a_protocol_violation(data: bytes) -> None:
     with pytest.raises(ProtocolViolation):
         MysqlQuery("select 1").feed(data)

@@ -1,4 +1,4 @@
-"""Recorded bytes as text, as values and as what rules look at, cut anywhere; and a script that reads its answer."""
+"""Recorded bytes rendered as text, as values and as rule input, in chunks of any size; and script answers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TEXT = [
     ("e", b"ERROR 1146 (42S02): Table 'shop.none' doesn't exist\n"),
 ]
 VALUES: list[Result] = [
-    ResultColumns(("größe", "b")),
+    ResultColumns(("größe", "b"), ("varchar(0)", "varchar(0)")),
     Row(("ü\t\n", None)),
     Row(("", "\\xdead")),
     Finished("2 rows in set"),
@@ -65,7 +65,7 @@ STEPS = pytest.mark.parametrize("step", [1, 3, 11, 10_000])
 
 
 @STEPS
-def test_text(step: int) -> None:
+def test_recorded_mysql_answers_are_rendered_as_text(step: int) -> None:
     lens, text = MysqlTextRenderer(), {"o": b"", "e": b""}
     for at in range(0, len(STREAM), step):
         for kind, piece in lens.feed(STREAM[at : at + step]):
@@ -75,20 +75,20 @@ def test_text(step: int) -> None:
 
 
 @STEPS
-def test_values(step: int) -> None:
+def test_recorded_mysql_answers_are_read_as_values(step: int) -> None:
     results = MysqlResults()
     found = [one for at in range(0, len(STREAM), step) for one in results.feed(STREAM[at : at + step])]
     assert found == VALUES
 
 
 @STEPS
-def test_what_rules_look_at(step: int) -> None:
+def test_recorded_mysql_answers_are_read_as_input_of_rules(step: int) -> None:
     answers = MysqlAnswers()
     found = [one for at in range(0, len(STREAM), step) for one in answers.feed(STREAM[at : at + step])]
     assert found == ANSWERS
 
 
-def test_a_row_that_was_cut_off_is_told_as_far_as_it_came() -> None:
+def test_truncated_row_is_rendered_up_to_its_end() -> None:
     lens = MysqlTextRenderer()
     whole = result((b"first", b"second"))
     lens.feed(whole[:-12])
@@ -96,18 +96,18 @@ def test_a_row_that_was_cut_off_is_told_as_far_as_it_came() -> None:
     assert lens.rest() == []
 
 
-def test_a_row_of_several_packets_is_left_out_and_what_follows_is_read() -> None:
+def test_row_of_several_packets_is_omitted_with_a_note() -> None:
     long = m.text_row(5, (b"x" * (17 << 20), None))
     stream = result()[:-9] + long + m.text_row(9, (b"a", b"b")) + m.eof(10)
     shown = b"".join(text for _, text in MysqlTextRenderer().feed(stream))
     assert shown == "größe\tb\n[a row of 17825802 bytes]\na\tb\n2 rows in set\n".encode()
-    assert Problem("NOTE", "an answer of 17825802 bytes is left out", fails=False) in MysqlResults().feed(stream)
+    assert Problem("NOTE", "a result of 17825802 bytes is omitted", fails=False) in MysqlResults().feed(stream)
     [lost] = [one for one in MysqlAnswers().feed(stream) if one.lost]
     assert lost.lost == "a row of 17825802 bytes"
 
 
 @given(st.binary(max_size=200))
-def test_whatever_was_recorded_is_read_or_is_a_violation(data: bytes) -> None:
+def test_arbitrary_recorded_bytes_are_read_or_a_violation(data: bytes) -> None:
     for reader in (MysqlTextRenderer(), MysqlResults(), MysqlAnswers()):
         try:
             reader.feed(data)
@@ -116,7 +116,7 @@ def test_whatever_was_recorded_is_read_or_is_a_violation(data: bytes) -> None:
 
 
 @STEPS
-def test_a_script_knows_its_end(step: int) -> None:
+def test_script_finishes_after_its_last_result(step: int) -> None:
     answer = result((b"a", None), status=m.AUTOCOMMIT | m.MORE_RESULTS) + m.ok(7)
     script = MysqlScript("select größe; do 1")
     assert script.start() == m.query("select größe; do 1".encode())
@@ -125,7 +125,7 @@ def test_a_script_knows_its_end(step: int) -> None:
     assert (script.finished, script.exit_code()) == (True, 0)
 
 
-def test_a_script_ends_with_the_first_error() -> None:
+def test_script_finishes_at_the_first_error() -> None:
     script = MysqlScript("select 1; select x")
     assert script.feed(result(status=m.AUTOCOMMIT | m.MORE_RESULTS)) == b""
     assert script.exit_code() == 1

@@ -1,4 +1,4 @@
-"""Values of rows: as text, back again, and changed by masking, in both kinds of rows."""
+"""Row values: conversion to text and back, and masking, in text rows and binary rows."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_values_come_back(name: str) -> None:
+def test_binary_value_round_trips_as_text(name: str) -> None:
     kind, text = TEXTS[name]
     assert plain(kind, False, pack_value(kind, False, text.encode())) == text.encode()
 
 
-def test_times_of_more_than_a_day_and_below_zero() -> None:
+def test_binary_times_dates_and_zero_values_are_read_as_text() -> None:
     assert plain(m.TIME, False, struct.pack("<BIBBBI", 1, 34, 22, 59, 59, 5)) == b"-838:59:59.000005"
     assert plain(m.TIME, False, b"") == b"00:00:00"
     assert plain(m.DATE, False, b"") == b"0000-00-00"
     assert plain(m.DATETIME, False, struct.pack("<HBB", 2024, 1, 2)) == b"2024-01-02 00:00:00"
 
 
-def test_numbers_without_a_sign() -> None:
+def test_unsigned_integer_is_read_as_unsigned() -> None:
     assert plain(m.LONGLONG, True, b"\xff" * 8) == b"18446744073709551615"
     assert plain(m.LONGLONG, False, b"\xff" * 8) == b"-1"
 
 
 @pytest.mark.parametrize(("kind", "data"), [(m.LONG, b"abc"), (m.DATE, b"abc"), (m.TIME, b"abc"), (m.DOUBLE, b"")])
-def test_values_of_impossible_sizes_are_refused(kind: int, data: bytes) -> None:
+def test_binary_value_of_a_wrong_size_is_a_protocol_violation(kind: int, data: bytes) -> None:
     with pytest.raises(ProtocolViolation):
         plain(kind, False, data)
 
 
 @pytest.mark.parametrize(("kind", "text"), [(m.TINY, b"300"), (m.LONG, b"x"), (m.DATE, b"now"), (m.FLOAT, b"1e99")])
-def test_what_does_not_fit_is_no_value(kind: int, text: bytes) -> None:
+def test_value_that_does_not_fit_its_type_raises(kind: int, text: bytes) -> None:
     try:
         pack_value(kind, False, text)
     except ValueError:
@@ -77,7 +77,7 @@ FIELDS = tuple([m.MysqlField(name, kind) for name, (kind, _) in TEXTS.items()])
 
 
 @given(st.lists(st.booleans(), min_size=len(TEXTS), max_size=len(TEXTS)))
-def test_rows_of_prepared_statements_are_read(nulls: list[bool]) -> None:
+def test_binary_row_is_read_and_rejected_with_a_wrong_length(nulls: list[bool]) -> None:
     cells = [(kind, None if null else text) for (kind, text), null in zip(TEXTS.values(), nulls, strict=True)]
     payload = my.AnswerPackets().binary_row(*cells).bytes[4:]
     wanted = tuple([None if text is None else text.encode() for _, text in cells])
@@ -88,7 +88,7 @@ def test_rows_of_prepared_statements_are_read(nulls: list[bool]) -> None:
 
 
 @given(st.binary(max_size=80))
-def test_any_bytes_are_a_row_or_refused(payload: bytes) -> None:
+def test_arbitrary_bytes_are_read_as_a_row_or_a_violation(payload: bytes) -> None:
     for binary in (True, False):
         rows = MysqlRows(1, MysqlLayout(FIELDS, binary), b"", 1, 1, whole=payload)
         try:
@@ -97,7 +97,7 @@ def test_any_bytes_are_a_row_or_refused(payload: bytes) -> None:
             continue
 
 
-def test_kinds_and_scalars_of_columns() -> None:
+def test_column_has_the_kind_and_scalar_of_its_type() -> None:
     assert [kind_of(field) for field in FIELDS[:8]] == [TextKind.OPAQUE] * 5 + [TextKind.NUMBER] + [TextKind.OPAQUE] * 2
     assert [kind_of(field) for field in FIELDS[-3:]] == [TextKind.NUMBER, TextKind.TEXT, TextKind.JSON]
     assert scalar_of(m.MysqlField("a", m.LONGLONG, m.UNSIGNED)) is Scalar.DECIMAL
@@ -107,7 +107,7 @@ def test_kinds_and_scalars_of_columns() -> None:
 
 
 class Changes:
-    """Asks about all values of all columns: each becomes what `to` says of its kind, and NULL where it says nothing."""
+    """Replaces every value by the entry of `to` for its scalar, or by NULL without an entry."""
 
     name = "changes"
     wants: frozenset[type[Event]] = frozenset({Rows})
@@ -139,7 +139,7 @@ CHANGED = (
 
 
 def changed(fields: tuple[m.MysqlField, ...], rows: my.AnswerPackets, binary: bool, to: dict[Scalar, bytes]) -> bytes:
-    """The answer with these rows as the client gets it."""
+    """Return the answer with these rows as the client receives it."""
     link = links(Changes(to))()
     if binary:
         link.receive(Side.CLIENT, my.prepare("select"))
@@ -151,7 +151,7 @@ def changed(fields: tuple[m.MysqlField, ...], rows: my.AnswerPackets, binary: bo
 
 
 @pytest.mark.parametrize("binary", [True, False], ids=["prepared", "query"])
-def test_every_type_is_changed_in_its_own_form(binary: bool) -> None:
+def test_masked_value_of_each_type_is_encoded_in_its_format(binary: bool) -> None:
     given, wanted, gone = [my.AnswerPackets().columns(*FIELDS) for _ in range(3)]
     if binary:
         given.binary_row(*TEXTS.values()).eof()
@@ -165,7 +165,7 @@ def test_every_type_is_changed_in_its_own_form(binary: bool) -> None:
     assert changed(FIELDS, given, binary, {}) == gone.bytes
 
 
-def test_bits_keep_the_size_of_their_column() -> None:
+def test_masked_bits_keep_the_size_of_their_column() -> None:
     field = m.MysqlField("a", m.BIT, collation=63)
     given = my.AnswerPackets().columns(field).row(b"\x01\xff").eof()
     assert changed((field,), given, False, TO) == my.AnswerPackets().columns(field).row(b"\x00\x05").eof().bytes
@@ -173,7 +173,7 @@ def test_bits_keep_the_size_of_their_column() -> None:
     assert changed((field,), given, False, too_many) == my.AnswerPackets().columns(field).row(None).eof().bytes
 
 
-def test_what_is_no_value_of_its_type_becomes_null_unless_it_may_stay() -> None:
+def test_invalid_replacement_value_becomes_null() -> None:
     field = m.MysqlField("a", m.DATE)
     given = my.AnswerPackets().columns(field).row("0000-00-00").eof()
     assert changed((field,), given, False, TO) == my.AnswerPackets().columns(field).row(None).eof().bytes
@@ -181,7 +181,7 @@ def test_what_is_no_value_of_its_type_becomes_null_unless_it_may_stay() -> None:
     assert kept == given.bytes
 
 
-def test_where_a_column_comes_from_is_told() -> None:
+def test_column_layout_contains_the_origin_of_a_column() -> None:
     layout = MysqlLayout(
         (m.MysqlField("alias", 3, database="shop", table="i", org_table="items", org_name="size"),), False
     )

@@ -1,4 +1,4 @@
-"""What one side may make the gateway keep for it has a bound."""
+"""Limits on the state that one side can make the gateway store."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ DEFINITION = m.MysqlField("a", m.VAR_STRING, org_name="x" * (1 << 19))
 
 
 def breaks(link: Link, side: Side, *pieces: bytes) -> bool:
-    """Whether what comes piece by piece ends the link, with the last one."""
+    """Whether the last of these pieces, and no earlier one, ends the link with a protocol violation."""
     found = [[effect for effect in link.receive(side, piece) if isinstance(effect, Close)] for piece in pieces]
     assert not any(found[:-1])
     return [close.reason for close in found[-1]] == [EndReason.PROTOCOL_VIOLATION]
 
 
 @pytest.mark.parametrize("command", [my.query("select"), my.execute(1)], ids=["query", "execute"])
-def test_attack_columns_that_are_described_without_end(command: bytes) -> None:
+def test_attack_column_definitions_beyond_the_limit_end_the_session(command: bytes) -> None:
     link = links(ReadsAll())()
     link.receive(Side.CLIENT, my.prepare("select"))
     link.receive(Side.TARGET, my.AnswerPackets().prepared(1).bytes)
@@ -47,7 +47,7 @@ def test_attack_columns_that_are_described_without_end(command: bytes) -> None:
     assert breaks(link, Side.TARGET, *pieces)
 
 
-def test_columns_that_nobody_reads_are_not_kept() -> None:
+def test_column_definitions_of_a_field_list_are_not_stored() -> None:
     link = links(ReadsAll())()
     link.receive(Side.CLIENT, m.command(m.COM_FIELD_LIST, b"t\0"))
     answer = my.AnswerPackets()
@@ -56,7 +56,7 @@ def test_columns_that_nobody_reads_are_not_kept() -> None:
         assert not breaks(link, Side.TARGET, answer.add(m.column(0, DEFINITION)[m.HEAD :]).bytes)
 
 
-def test_attack_cursors_that_are_described_without_end() -> None:
+def test_attack_cursor_definitions_beyond_the_limit_are_a_violation() -> None:
     book = ledger.MysqlResponseQueue(45, 2)
     half = (bytes(ledger.MAX_DESCRIBED // 2),)
     for number in range(1, 4):
@@ -72,7 +72,7 @@ def test_attack_cursors_that_are_described_without_end() -> None:
     assert book.described == 0
 
 
-def test_attack_values_of_nothing_that_are_sent_ahead_without_end() -> None:
+def test_attack_long_data_parameters_beyond_the_limit_are_not_stored() -> None:
     book = ledger.MysqlResponseQueue(45, 2)
     statement = ledger.MysqlStatement("insert", count=1000)
     book.remember(1, statement)
@@ -83,13 +83,13 @@ def test_attack_values_of_nothing_that_are_sent_ahead_without_end() -> None:
     assert book.held == 0
 
 
-def test_layouts_of_very_many_columns_are_not_kept() -> None:
+def test_layout_of_very_many_columns_is_not_cached() -> None:
     wide = tuple(m.column(0, m.MysqlField(f"c{at}" + "x" * 250, m.VAR_STRING))[m.HEAD :] for at in range(500))
     assert rows.layout_of(wide, False, "utf-8") is not rows.layout_of(wide, False, "utf-8")
     assert rows.layout_of(wide[:9], False, "utf-8") is rows.layout_of(wide[:9], False, "utf-8")
 
 
-def test_attack_statements_that_are_prepared_without_end() -> None:
+def test_attack_prepared_texts_beyond_the_limit_end_the_session() -> None:
     link = links(ReadsAll())()
     text = "x" * (ledger.MAX_TEXTS // 8)
     for number in range(1, 9):
@@ -102,8 +102,8 @@ def test_attack_statements_that_are_prepared_without_end() -> None:
     assert breaks(link, Side.TARGET, my.AnswerPackets().prepared(10).bytes)
 
 
-def test_attack_refused_commands_behind_a_slow_one() -> None:
-    """The target does not hear of them, so nothing but this ends it."""
+def test_attack_denied_commands_after_a_slow_one_end_the_session_at_the_limit() -> None:
+    """Denied commands do not reach the target, so only this limit stops them."""
     link = links(Words())()
     link.receive(Side.CLIENT, my.query("select sleep(1000)"))
     refused = my.query("drop")
@@ -112,7 +112,7 @@ def test_attack_refused_commands_behind_a_slow_one() -> None:
 
 
 class Counted(deque[ledger.MysqlPendingResponse]):
-    """Counts how often somebody goes through it."""
+    """Counts the iterations over the queue."""
 
     walks = 0
 
@@ -122,8 +122,8 @@ class Counted(deque[ledger.MysqlPendingResponse]):
 
 
 @pytest.mark.parametrize("text", ["select 1", "set @kept = @@character_set_client"])
-def test_attack_what_waits_behind_a_slow_one_makes_no_answer_dearer(text: str) -> None:
-    """Each that comes out would go through all that wait: a second for each read, in which nobody else is served."""
+def test_attack_waiting_commands_do_not_slow_down_each_answer(text: str) -> None:
+    """If each answer iterated over all waiting commands, each read would block the relay worker for a second."""
     link, count = links()(), 100
     wire = link._wire
     assert isinstance(wire, MysqlWire)
@@ -137,7 +137,7 @@ def test_attack_what_waits_behind_a_slow_one_makes_no_answer_dearer(text: str) -
 
 
 class Quotes:
-    """Refuses with what was asked."""
+    """Denies with the text of the statement."""
 
     name = "quotes"
     wants = frozenset({Operation})
@@ -148,7 +148,7 @@ class Quotes:
         return Refuse(self.name, event.text) if "drop" in event.text else FORWARD
 
 
-def test_attack_a_refusal_that_quotes_what_is_no_text() -> None:
+def test_attack_denial_that_quotes_invalid_utf8_is_sent() -> None:
     link = links(Quotes())()
     for text, told in ((b"drop \xff", b"drop ?"), ("drop ü".encode(), "drop ü".encode())):
         effects = link.receive(Side.CLIENT, my.query(text))

@@ -1,4 +1,4 @@
-"""LOAD DATA LOCAL: the target asks the client for a file, which it gets where it may, and never from the gateway."""
+"""LOAD DATA LOCAL: the target requests a file from the client, which the gateway forwards only if allowed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from postern.protocols.wire_base import Side
 from postern.relay.link import Close
 
 LOAD = "load data local infile 'data.csv' into table t"
-TEXT = "files of the client cannot be loaded over this connection"
+TEXT = "loading files of the client is disabled on this connection"
 HINT = "Send the rows as statements, or ask an administrator to set POSTERN_MYSQL_LOCAL_FILES."
 NO = m.err(1, 3948, "42000", TEXT, HINT)
 
 
-def test_a_file_streams_to_the_target() -> None:
+def test_local_file_is_streamed_to_the_target() -> None:
     with playbook(ReadsAll(), local_files=True) as play:
         play >> from_client(my.query(LOAD))
         play.forwarded() << record(runs(1, LOAD))
@@ -38,7 +38,7 @@ def test_a_file_streams_to_the_target() -> None:
         play.forwarded() << record(Completed(2, "OK", 1))
 
 
-def test_where_it_is_not_allowed_the_target_gets_an_empty_file() -> None:
+def test_target_receives_an_empty_file_if_local_files_are_not_allowed() -> None:
     choices: list[dict[str, Any]] = [{}, {"local_files": True, "capabilities": g.OFFERED & ~g.LOCAL_FILES}]
     for options in choices:
         with playbook(ReadsAll(), **options) as play:
@@ -54,7 +54,7 @@ def test_where_it_is_not_allowed_the_target_gets_an_empty_file() -> None:
             play.forwarded()
 
 
-def test_attack_a_target_that_asks_for_files_of_its_own_accord() -> None:
+def test_attack_unsolicited_file_request_of_a_target_gets_an_empty_file() -> None:
     with playbook() as play:
         play >> from_client(my.query("select 1"))
         play.forwarded() << record(runs(1, "select 1"))
@@ -65,8 +65,8 @@ def test_attack_a_target_that_asks_for_files_of_its_own_accord() -> None:
         play << record(Completed(1, error_code="42000"))
 
 
-def test_attack_commands_that_a_target_would_take_for_a_file() -> None:
-    """The target reads what is behind the statement as a file: whose answers are whose, nobody could tell any more."""
+def test_attack_command_pipelined_after_load_data_ends_the_session() -> None:
+    """The target would read the next command as the file, and answers could not be assigned to commands."""
     for allowed in (True, False):
         link = links(ReadsAll(), local_files=allowed)()
         link.receive(Side.CLIENT, my.query(LOAD) + my.query("select 1"))
@@ -75,7 +75,7 @@ def test_attack_commands_that_a_target_would_take_for_a_file() -> None:
         assert not sent(effects, Side.TARGET)
 
 
-def test_a_part_of_16_mib_does_not_end_the_file() -> None:
+def test_packet_of_16_mib_does_not_end_the_file() -> None:
     with playbook(local_files=True, chunks=(0, 1 << 20)) as play:
         play >> from_client(my.query(LOAD))
         play.forwarded() << record(runs(1, LOAD))

@@ -1,4 +1,4 @@
-"""Descriptions of results, and what OK and EOF packets report, are judged before the client receives them."""
+"""Descriptions of results and reports of OK and EOF packets are judged before the client receives them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Null(Fill):
 
 @dataclass
 class Describes:
-    """Describe columns by their places as texts, or refuse each description. `fills`: the values become NULL."""
+    """Describe the columns at `places` as texts, or deny each description. `fills`: the values become NULL."""
 
     places: tuple[int, ...] = ()
     refuses: bool = False
@@ -72,7 +72,7 @@ class Breaks(Describes):
         raise RuntimeError("a defect")
 
 
-def asked(play: Playbook, text: str = "select n") -> None:
+def send_query(play: Playbook, text: str = "select n") -> None:
     play >> from_client(my.query(text))
     play.forwarded() << record(runs(1, text))
 
@@ -83,7 +83,7 @@ def statement(play: Playbook, text: str = "select n", columns: tuple[m.MysqlFiel
     play >> from_target(my.AnswerPackets().prepared(1, 0, columns).bytes)
 
 
-def test_description_is_held_back_until_it_is_whole() -> None:
+def test_description_is_withheld_until_it_is_complete() -> None:
     link = links(Describes())()
     link.receive(Side.CLIENT, my.query("select n, note"))
     answer = my.rows(("1", "a"), names=("n", "note"))
@@ -94,7 +94,7 @@ def test_description_is_held_back_until_it_is_whole() -> None:
     assert sent(link.receive(Side.TARGET, answer[len(held) :]), Side.CLIENT) == answer
 
 
-def test_farewell_takes_the_number_of_what_is_held_back() -> None:
+def test_fatal_error_has_the_sequence_number_of_the_withheld_description() -> None:
     link = links(Describes())()
     link.receive(Side.CLIENT, my.query("select n, note"))
     link.receive(Side.TARGET, my.AnswerPackets().add(b"\2").add(m.column(0, NUMBER)[m.HEAD :]).bytes)
@@ -103,12 +103,12 @@ def test_farewell_takes_the_number_of_what_is_held_back() -> None:
 
 
 @pytest.mark.parametrize("chosen", [(), ("more",)], ids=["one result", "the second of two"])
-def test_refusal_takes_the_place_of_a_description(chosen: tuple[str, ...]) -> None:
+def test_denial_replaces_the_description(chosen: tuple[str, ...]) -> None:
     more = m.AUTOCOMMIT | m.MORE_RESULTS
     first = my.AnswerPackets().ok(1, more if chosen else m.AUTOCOMMIT).bytes if chosen else b""
     rest = my.AnswerPackets(2 if chosen else 1).columns(NUMBER, NOTE).row("1.5", "a").row("2.5", "b").eof()
     with playbook(Describes(refuses=True)) as play:
-        asked(play)
+        send_query(play)
         play >> from_target(first, rest.bytes)
         refused = m.err(2 if chosen else 1, 1227, "42000", REASON)
         play << to_client(*([first] if chosen else []), refused) << record(Refusal(1, "describes", REASON))
@@ -119,7 +119,7 @@ def test_refusal_takes_the_place_of_a_description(chosen: tuple[str, ...]) -> No
         play.forwarded()
 
 
-def test_refusal_takes_the_place_of_the_description_of_a_cursor() -> None:
+def test_denial_replaces_the_description_of_a_cursor() -> None:
     with playbook(Describes(refuses=True)) as play:
         statement(play)
         play.forwarded() << record(Completed(1, "PREPARE", 0))
@@ -129,12 +129,12 @@ def test_refusal_takes_the_place_of_the_description_of_a_cursor() -> None:
         play << to_client(REFUSED) << record(Refusal(2, "describes", REASON)) << record(Completed(2, "OK", 0))
 
 
-@pytest.mark.parametrize("fills", [False, True], ids=["as they came", "NULL"])
+@pytest.mark.parametrize("fills", [False, True], ids=["unchanged", "NULL"])
 def test_values_of_a_column_described_as_text_are_constant_texts(fills: bool) -> None:
-    """Whether somebody changes them or not: the client reads them as texts."""
+    """The client reads them as texts, whether an interceptor changes them or not."""
     value = None if fills else "****"
     with playbook(Describes((0,), fills=fills)) as play:
-        asked(play)
+        send_query(play)
         # Four bytes that are the constant.
         play >> from_target(
             my.AnswerPackets().columns(NUMBER, NOTE).row("12345678", "a").row("87654321", None).eof().bytes
@@ -143,7 +143,7 @@ def test_values_of_a_column_described_as_text_are_constant_texts(fills: bool) ->
         play << record(Completed(1, "OK", 2))
 
 
-@pytest.mark.parametrize("fills", [False, True], ids=["as they came", "NULL"])
+@pytest.mark.parametrize("fills", [False, True], ids=["unchanged", "NULL"])
 @pytest.mark.parametrize("cursor", [False, True], ids=["at once", "by a cursor"])
 def test_binary_values_of_a_column_described_as_text_are_constant_texts(fills: bool, cursor: bool) -> None:
     shown = (m.VAR_STRING, None if fills else "****")
@@ -167,7 +167,7 @@ def test_binary_values_of_a_column_described_as_text_are_constant_texts(fills: b
         play << record(Completed(exchange, "OK", 1))
 
 
-def test_row_of_several_packets_has_constant_texts() -> None:
+def test_row_of_several_packets_described_as_text_is_a_constant_text() -> None:
     link = links(Describes((0,)), max_message=64 << 20)()
     link.receive(Side.CLIENT, my.query("select n"))
     long = "x" * (m.MAX_PAYLOAD + 5)
@@ -175,20 +175,20 @@ def test_row_of_several_packets_has_constant_texts() -> None:
     assert shown == my.AnswerPackets().columns(AS_TEXT).row("****").eof().bytes
 
 
-def test_results_of_one_request_are_described_one_by_one() -> None:
+def test_each_result_of_one_request_is_described_separately() -> None:
     more = m.AUTOCOMMIT | m.MORE_RESULTS
     came = my.AnswerPackets().columns(NUMBER).row("1").eof(more).columns(NOTE, NUMBER).row("a", "2").eof()
     told = my.AnswerPackets().columns(AS_TEXT).row("****").eof(more)
     told.columns(NOTE._replace(name="note", database="", table="", org_table="", org_name="", collation=45,
                                decimals=0x1F, length=1020), NUMBER).row("****", "2").eof()  # fmt: skip
     with playbook(Describes((0,))) as play:
-        asked(play)
+        send_query(play)
         play >> from_target(came.bytes)
         play << to_client(told.bytes) << record(Completed(1, "OK", 2))
 
 
 @pytest.mark.parametrize("with_name", [True, False])
-def test_prepared_statement_is_described_and_not_refused(with_name: bool) -> None:
+def test_prepared_statement_is_described_despite_a_denial(with_name: bool) -> None:
     who = Describes((0,), refuses=True, with_name=with_name)
     with playbook(who) as play:
         play >> from_client(my.prepare("select n from t where a = ?"))
@@ -204,12 +204,14 @@ def test_prepared_statement_is_described_and_not_refused(with_name: bool) -> Non
     [({"extended_metadata": "yes"}, b"\x01\x04json", b""), ({}, None, b"")],
     ids=["the target sends it", "the target sends none"],
 )
-def test_text_has_empty_metadata(has: dict[str, str], came: bytes | None, told: bytes) -> None:
+def test_column_described_as_text_has_empty_extended_metadata(
+    has: dict[str, str], came: bytes | None, told: bytes
+) -> None:
     def answer(field: m.MysqlField, extended: bytes | None, cell: str) -> bytes:
         return my.AnswerPackets().add(b"\1").add(m.column(0, field, extended)[m.HEAD :]).eof().row(cell).eof().bytes
 
     with playbook(Describes((0,)), capabilities=g.OFFERED | g.EXTENDED_METADATA, parameters=has) as play:
-        asked(play)
+        send_query(play)
         play >> from_target(answer(NUMBER, came, "1"))
         play << to_client(answer(AS_TEXT, told, "****")) << record(Completed(1, "OK", 1))
 
@@ -228,16 +230,16 @@ REPORTS = [
 
 
 @pytest.mark.parametrize(("came", "told"), REPORTS)
-def test_ok_packet_reports_neither_warnings_nor_execution_nor_a_chosen_number(came: bytes, told: bytes) -> None:
+def test_ok_packet_omits_warnings_status_flags_and_a_chosen_insert_id(came: bytes, told: bytes) -> None:
     with playbook(Describes(keeps_id=False)) as play:
-        asked(play, "insert")
+        send_query(play, "insert")
         play >> from_target(came)
         play << to_client(told) << record(Completed(1, "OK", 3))
 
 
-def test_generated_number_stays() -> None:
+def test_ok_packet_keeps_a_generated_insert_id() -> None:
     with playbook(Describes()) as play:
-        asked(play, "insert")
+        send_query(play, "insert")
         play >> from_target(done(300, 1, b""))
         play << to_client(done(300, 0, b"", 2)) << record(Completed(1, "OK", 3))
 
@@ -250,9 +252,9 @@ def with_eof(warnings: int, status: int) -> my.AnswerPackets:
     return eof(eof(heading).row("1"))
 
 
-def test_eof_packets_report_neither_warnings_nor_execution() -> None:
+def test_eof_packets_omit_warnings_and_status_flags() -> None:
     with playbook(Describes()) as play:
-        asked(play)
+        send_query(play)
         play >> from_target(with_eof(9, WARNED).bytes)
         play << to_client(with_eof(0, 2).bytes) << record(Completed(1, "OK", 1))
         play >> from_client(m.PING)
@@ -270,7 +272,7 @@ def test_prepared_statement_reports_no_warnings() -> None:
         play << to_client(m.packet(1, head[:-2] + bytes(2))) << record(Completed(1, "PREPARE", 0))
 
 
-FAILED = "describes failed to judge this, so it was denied"
+FAILED = "describes failed to evaluate this, so it was denied"
 HINT = "Ask an administrator to check the gateway's log."
 
 
@@ -279,15 +281,15 @@ HINT = "Ask an administrator to check the gateway's log."
     [(my.AnswerPackets().columns(NUMBER).row("1").eof().bytes, 1), (done(0, 1, b""), 3)],
     ids=["description", "report"],
 )
-def test_what_cannot_be_judged_is_refused(answer: bytes, rows: int) -> None:
+def test_answer_is_denied_if_judging_it_raises(answer: bytes, rows: int) -> None:
     with playbook(Breaks()) as play:
-        asked(play)
+        send_query(play)
         play >> from_target(answer)
         play << to_client(m.err(1, 1227, "42000", FAILED, HINT)) << record(Refusal(1, "describes", FAILED))
         play << record(Completed(1, "OK", rows))
 
 
-def test_refused_report_ends_an_answer_of_several_results() -> None:
+def test_denied_report_ends_an_answer_of_several_results() -> None:
     more = m.AUTOCOMMIT | m.MORE_RESULTS
     answer = my.AnswerPackets().add(m.ok(0, m.Done(1, 0, more, 1))[m.HEAD :]).ok(1).bytes
     link = links(Breaks())()

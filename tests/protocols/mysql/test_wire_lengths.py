@@ -1,4 +1,4 @@
-"""Length-encoded integers at their bounds, wherever an answer has one: counts may have 64 bits, lengths may not."""
+"""Length-encoded integers at their limits: counts can have 64 bits, lengths cannot."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ LENGTHS = [b"\xfc\xff\xff", b"\xfd\xff\xff\xff", *[b"\xfe" + number.to_bytes(8, 
     1 << 31, (1 << 31) - 1, 1 << 32, (1 << 63) - 1, (1 << 63) - 5, 1 << 63, (1 << 64) - 1)]]  # fmt: skip
 
 
-@pytest.mark.parametrize("who", WHO, ids=["nobody", "looks", "masks"])
+@pytest.mark.parametrize("who", WHO, ids=["no interceptor", "reading", "masking"])
 @pytest.mark.parametrize("insert_id", LARGE)
 @pytest.mark.parametrize("affected", [1, *LARGE])
-def test_counts_of_64_bits_pass(affected: int, insert_id: int, who: tuple[Interceptor, ...]) -> None:
+def test_ok_packet_with_64_bit_counts_is_forwarded(affected: int, insert_id: int, who: tuple[Interceptor, ...]) -> None:
     answer = m.ok(1, m.Done(affected, insert_id))
     with playbook(*who) as play:
         play >> from_client(my.query("insert"), m.PING)
@@ -38,7 +38,7 @@ def test_counts_of_64_bits_pass(affected: int, insert_id: int, who: tuple[Interc
         play.forwarded() << record(Completed(1, "OK", min(affected, MAX_ROWS)))
 
 
-def test_the_sum_of_several_counts_fits_into_a_recording() -> None:
+def test_recorded_sum_of_row_counts_is_capped() -> None:
     answer = my.AnswerPackets().ok((1 << 64) - 1, m.MORE_RESULTS).ok((1 << 64) - 1)
     with playbook() as play:
         play >> from_client(my.query("a; b"))
@@ -48,10 +48,10 @@ def test_the_sum_of_several_counts_fits_into_a_recording() -> None:
     assert encode(Completed(1, "OK", MAX_ROWS), 1)
 
 
-@pytest.mark.parametrize("who", WHO[1:], ids=["looks", "masks"])
+@pytest.mark.parametrize("who", WHO[1:], ids=["reading", "masking"])
 @pytest.mark.parametrize("length", LENGTHS, ids=bytes.hex)
 @pytest.mark.parametrize("where", ["text row", "binary row", "second cell", "column", "count"])
-def test_attack_a_length_beyond_the_packet_is_not_shown(
+def test_attack_value_with_a_length_beyond_its_packet_is_not_forwarded(
     where: str, length: bytes, who: tuple[Interceptor, ...]
 ) -> None:
     field = m.MysqlField("a", m.VAR_STRING)
@@ -69,17 +69,17 @@ def test_attack_a_length_beyond_the_packet_is_not_shown(
     effects = link.receive(Side.TARGET, answers[where].bytes)
     ends = [one.reason for one in effects if isinstance(one, Close)]
     if where == "count" and length == b"\xfc\xff\xff":
-        assert ends == []  # as many columns as that may be
+        assert ends == []  # this number of columns is allowed
     elif where in ("column", "count"):
         assert ends == [EndReason.PROTOCOL_VIOLATION]
-    else:  # whoever looks at a row that cannot be read refuses it
+    else:  # interceptors deny a row that cannot be read
         said = m.MysqlPackets(1 << 20).feed(sent(effects, Side.CLIENT))
         assert said[-1].payload[0] == m.ERR
         assert not any(one.payload.endswith(length + b"abc") for one in said)
 
 
 @pytest.mark.parametrize("length", LENGTHS, ids=bytes.hex)
-def test_attack_lengths_in_a_login_and_in_a_recording(length: bytes) -> None:
+def test_attack_oversized_length_in_login_attributes_or_a_recording_is_handled(length: bytes) -> None:
     with pytest.raises(ProtocolViolation):
         g.read_attributes(length + b"abc", 0, len(length) + 3)
     answers = Answers()

@@ -1,4 +1,4 @@
-"""Rows around 16 MiB, numbers of packets, and bytes that nobody expects."""
+"""Rows around 16 MiB, sequence numbers, and unexpected bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from postern.relay.link import Close
 LONG = m.MAX_PAYLOAD
 
 
-def test_numbers_go_on_after_255() -> None:
+def test_sequence_numbers_wrap_after_255() -> None:
     answer = my.AnswerPackets().columns("a")
     masked = my.AnswerPackets().columns("a")
     for row in range(600):
@@ -41,7 +41,7 @@ def test_numbers_go_on_after_255() -> None:
 
 
 @pytest.mark.parametrize("size", [LONG - 5, LONG - 4, LONG, LONG + 100])
-def test_long_rows_pass_whoever_looks(size: int) -> None:
+def test_row_around_16_mib_is_forwarded_with_and_without_interceptors(size: int) -> None:
     answer = my.AnswerPackets().columns("a").row("short").row("x" * size).row("short").eof(m.MORE_RESULTS).ok()
     for who in ((), (ReadsAll(),)):
         with playbook(*who, chunks=(0, 1 << 20)) as play:
@@ -52,8 +52,8 @@ def test_long_rows_pass_whoever_looks(size: int) -> None:
 
 
 @pytest.mark.parametrize("over", [-9, 0, 300], ids=["below", "at", "beyond"])
-def test_rows_that_cross_16_mib_by_masking_renumber_what_follows(over: int) -> None:
-    """A secret is longer than what takes its place."""
+def test_masking_across_the_16_mib_boundary_renumbers_later_packets(over: int) -> None:
+    """A secret is longer than its replacement."""
     long = "secret-" + "1" * 300 + "x" * (LONG - 300 + over)
     answer = my.AnswerPackets().columns("a").row(long).row("plain").eof(m.MORE_RESULTS)
     answer.columns("b").row("secret-1").eof(m.MORE_RESULTS).error("last")
@@ -68,10 +68,10 @@ def test_rows_that_cross_16_mib_by_masking_renumber_what_follows(over: int) -> N
         play << to_client(wanted.bytes, my.ok()) << record(Completed(1, error_code="42000", error="last"))
 
 
-def test_a_row_too_large_to_be_looked_at_is_not_shown() -> None:
+def test_row_too_large_to_inspect_is_replaced_by_an_error() -> None:
     answer = my.AnswerPackets().columns("a").row("x" * (LONG + 50)).row("behind").eof()
     text = "a row is larger than the 100000 bytes that can be inspected"
-    hint = "Ask for less of it at once, or ask an administrator to raise POSTERN_MAX_STATEMENT."
+    hint = "Request less at once, or ask an administrator to raise POSTERN_MAX_STATEMENT."
     with playbook(ReadsAll(), chunks=(0, 1 << 20), max_message=100_000) as play:
         play >> from_client(my.query("select a"), m.PING)
         play << record(runs(1, "select a"))
@@ -81,7 +81,7 @@ def test_a_row_too_large_to_be_looked_at_is_not_shown() -> None:
         play << record(Completed(1, error_code="08S01", error=text)) << record(Completed(1, "OK", 2))
 
 
-def test_in_the_middle_of_a_long_row_there_is_no_farewell() -> None:
+def test_no_error_is_sent_in_the_middle_of_a_long_row() -> None:
     link = links()()
     link.receive(Side.CLIENT, my.query("select a"))
     link.receive(Side.TARGET, my.AnswerPackets().columns("a").bytes + m.packet(4, bytes(LONG))[: LONG + 4])
@@ -112,10 +112,10 @@ WHO: list[tuple[Interceptor, ...]] = [(), (ReadsAll(),), (Masks(), Words())]
 
 @given(st.lists(st.tuples(COMMANDS, ANSWERS), max_size=8), st.sampled_from(WHO), st.integers(0, 2**32))
 @settings(max_examples=examples(300))
-def test_attack_whatever_is_said_the_link_goes_on_or_ends_well(
+def test_attack_arbitrary_traffic_continues_or_ends_with_a_protocol_violation(
     said: list[tuple[bytes, bytes]], who: tuple[Interceptor, ...], seed: int
 ) -> None:
-    """Nothing but a violation of the protocol may end it."""
+    """Only a protocol violation can end the link."""
     link = links(*who, user="ada", local_files=seed % 2 == 0)()
     random = Random(seed)
     effects = []
@@ -128,7 +128,7 @@ def test_attack_whatever_is_said_the_link_goes_on_or_ends_well(
 
 
 @given(st.lists(st.sampled_from([my.query("select 1"), my.prepare("select 1"), m.PING]), max_size=4), st.binary())
-def test_attack_fuzzed_answers_raise_nothing_but_violations(asked: list[bytes], data: bytes) -> None:
+def test_attack_fuzzed_answers_raise_only_protocol_violations(asked: list[bytes], data: bytes) -> None:
     for wants in (True, False):
         wire = MysqlWire()
         wire.wants.rows = wire.wants.output = wants

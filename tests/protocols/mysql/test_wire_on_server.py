@@ -1,4 +1,4 @@
-"""Links between real clients and a real MariaDB: what they say to each other passes, whoever looks."""
+"""Real clients and a real MariaDB server through a link, with and without interceptors."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ def asked(*texts: str) -> Callable[[int], list[Any]]:
     return work
 
 
-LOOKERS: dict[str, tuple[Interceptor, ...]] = {"nobody": (), "looks": (ReadsAll(),)}
+LOOKERS: dict[str, tuple[Interceptor, ...]] = {"no interceptor": (), "reading": (ReadsAll(),)}
 
 
 @pytest.mark.parametrize("who", LOOKERS)
-async def test_queries_have_the_same_answers(mariadb: MariaDbServer, who: str) -> None:
+async def test_queries_through_a_link_have_the_answers_of_the_server(mariadb: MariaDbServer, who: str) -> None:
     texts = (
         "select * from everything order by id",
         "select 1; select 2; set @a = 1; select 3",
@@ -133,14 +133,16 @@ def _prepared(port: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("who", LOOKERS)
-async def test_prepared_statements_have_the_same_answers(mariadb: MariaDbServer, who: str) -> None:
+async def test_prepared_statements_through_a_link_have_the_answers_of_the_server(
+    mariadb: MariaDbServer, who: str
+) -> None:
     relay = Relay(mariadb, LOOKERS[who])
     assert await through(relay, _prepared) == await asyncio.to_thread(_prepared, mariadb.port)
     values = [event.values for event in relay.events if isinstance(event, Operation)]
     assert ("größe".encode(),) in values
 
 
-async def test_masked_cells_of_both_kinds_of_rows(mariadb: MariaDbServer) -> None:
+async def test_text_rows_and_binary_rows_of_a_server_are_masked(mariadb: MariaDbServer) -> None:
     relay = Relay(mariadb, (Masks(),))
     assert await through(relay, asked("select 'secret-1', 1, 'secret-22 and more'")) == [(("***", 1, "*** and more"),)]
 
@@ -157,7 +159,7 @@ async def test_masked_cells_of_both_kinds_of_rows(mariadb: MariaDbServer) -> Non
 
 
 @pytest.mark.parametrize("who", LOOKERS)
-async def test_packets_of_16_mib_and_more_pass(mariadb: MariaDbServer, who: str) -> None:
+async def test_packets_around_16_mib_pass_through_a_link_to_a_server(mariadb: MariaDbServer, who: str) -> None:
     def work(port: int) -> list[Any]:
         connection = connected(port, max_allowed_packet=1 << 26)
         try:
@@ -177,7 +179,7 @@ async def test_packets_of_16_mib_and_more_pass(mariadb: MariaDbServer, who: str)
     assert await through(relay, work) == [(True, True, "behind"), ((1,),)] * 4
 
 
-async def test_what_is_too_large_to_be_judged_is_refused(mariadb: MariaDbServer) -> None:
+async def test_statement_or_row_too_large_to_inspect_is_denied(mariadb: MariaDbServer) -> None:
     texts = ("select length('" + "x" * 200_000 + "')", "select 1", "select repeat('x', 200000)", "select 2")
     found = await through(Relay(mariadb, (ReadsAll(),), {"max_message": 100_000}), asked(*texts))
     assert [one[0] for one in found] == [1153, (1,), 1153, (2,)]
@@ -185,12 +187,12 @@ async def test_what_is_too_large_to_be_judged_is_refused(mariadb: MariaDbServer)
     assert found == [((1,),), (("x" * 200_000,),), ((2,),)]
 
 
-async def test_a_refused_statement_leaves_the_connection_usable(mariadb: MariaDbServer) -> None:
+async def test_connection_is_usable_after_a_denied_statement(mariadb: MariaDbServer) -> None:
     found = await through(Relay(mariadb, (Words(),)), asked("drop table everything", "select count(*) from everything"))
     assert found == [(1227, "the word drop is not allowed"), ((2,),)]
 
 
-async def test_files_of_the_client(mariadb: MariaDbServer, tmp_path: Path) -> None:
+async def test_local_file_is_loaded_into_a_server_only_if_allowed(mariadb: MariaDbServer, tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("".join([f"{row},word {row}\n" for row in range(5000)]))
     load = f"load data local infile '{tmp_path}/data.csv' into table loaded fields terminated by ','"
     texts = ("create or replace table loaded (id int, word text)", load, "select count(*), max(word) from loaded")

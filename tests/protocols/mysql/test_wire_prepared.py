@@ -1,4 +1,4 @@
-"""Prepared statements: what runs is judged by its own text and values, whatever the client sends and when."""
+"""Prepared statements: an execution is judged by its own text and values, in any order of commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def prepared(play: Playbook, text: str = "insert ?", number: int = 1, parameters
     play.forwarded() << record(Completed(exchange, "PREPARE", 0))
 
 
-def test_a_statement_is_told_when_it_is_prepared_and_when_it_runs() -> None:
+def test_prepare_and_each_execute_are_recorded() -> None:
     with playbook(ReadsAll()) as play:
         prepared(play, "select ?, ?", 7, 2)
         play >> from_client(my.execute(7, [(TEXT, "größe"), (m.LONGLONG, None)]))
@@ -35,7 +35,7 @@ def test_a_statement_is_told_when_it_is_prepared_and_when_it_runs() -> None:
             my.AnswerPackets().columns(FIELD).binary_row((TEXT, "x")).binary_row((TEXT, None)).eof().bytes
         )
         play.forwarded() << record(Completed(2, "OK", 2))
-        # The types stand as the last time.
+        # The types of the last execution still apply.
         again = my.execute(7, [(TEXT, "b"), (m.LONGLONG, "-5")], types=False)
         play >> from_client(again)
         play.forwarded() << record(runs(3, "select ?, ?", (b"b", b"-5")))
@@ -50,7 +50,7 @@ VALUES = [
 ]  # fmt: skip
 
 
-def test_values_are_read_as_text() -> None:
+def test_binary_bind_values_are_recorded_as_text() -> None:
     with playbook(ReadsAll()) as play:
         prepared(play, "insert", 1, len(VALUES))
         play >> from_client(my.execute(1, VALUES))
@@ -60,7 +60,7 @@ def test_values_are_read_as_text() -> None:
         play.forwarded() << record(Completed(2, "OK", 0))
 
 
-def test_a_value_is_judged() -> None:
+def test_execute_with_a_forbidden_bind_value_is_denied() -> None:
     with playbook(Words()) as play:
         prepared(play)
         play >> from_client(my.execute(1, [(TEXT, "drop")]), my.execute(1, [(TEXT, "fine")]))
@@ -71,7 +71,7 @@ def test_a_value_is_judged() -> None:
         play.forwarded() << record(Completed(3, "OK", 0))
 
 
-def test_values_that_are_sent_ahead_are_judged_with_the_others() -> None:
+def test_long_data_values_are_judged_with_the_other_bind_values() -> None:
     ahead = my.long_data(1, 0, b"lo") + my.long_data(1, 0, b"ng")
     execute = my.execute(1, [(m.BLOB, ""), (TEXT, "b")], ahead=[0])
     with playbook(ReadsAll()) as play:
@@ -82,14 +82,14 @@ def test_values_that_are_sent_ahead_are_judged_with_the_others() -> None:
         play.forwarded() << record(runs(2, "insert", (b"long", b"b")))
         play >> from_target(my.ok())
         play.forwarded() << record(Completed(2, "OK", 0))
-        # It was for that one only.
+        # Long data applies to one execution only.
         play >> from_client(my.execute(1, [(m.BLOB, "short"), (TEXT, None)]))
         play.forwarded() << record(runs(3, "insert", (b"short", None)))
         play >> from_target(my.ok())
         play.forwarded() << record(Completed(3, "OK", 0))
 
 
-def test_the_target_forgets_values_of_a_refused_statement() -> None:
+def test_denied_execute_resets_long_data_on_the_target() -> None:
     with playbook(Words()) as play:
         prepared(play)
         play >> from_client(my.long_data(1, 0, b"drop"))
@@ -101,7 +101,7 @@ def test_the_target_forgets_values_of_a_refused_statement() -> None:
         play << to_client(my.ok(status=m.IN_TRANSACTION))
 
 
-def test_long_values_beyond_the_bound_are_told_to_be_cut() -> None:
+def test_long_data_beyond_the_limit_is_marked_as_truncated() -> None:
     link = _with_statement(links(ReadsAll(), max_message=1000)(), "insert ?", 1, 1)
     for _ in range(3):
         link.receive(Side.CLIENT, my.long_data(1, 0, bytes(600)))
@@ -111,7 +111,7 @@ def test_long_values_beyond_the_bound_are_told_to_be_cut() -> None:
     assert operation.values == (bytes(600),)
 
 
-def test_a_value_too_large_to_be_held_streams_where_nobody_looks() -> None:
+def test_large_bind_value_is_streamed_without_interceptors_and_denied_with_them() -> None:
     big = my.execute(1, [(TEXT, "x" * 5000)])
     with playbook(max_message=1000) as play:
         prepared(play)
@@ -122,10 +122,10 @@ def test_a_value_too_large_to_be_held_streams_where_nobody_looks() -> None:
     link = _with_statement(links(ReadsAll(), max_message=1000)(), "insert ?", 1, 1)
     effects = link.receive(Side.CLIENT, big + m.PING)
     assert sent(effects, Side.TARGET) == m.PING
-    assert b"larger than" in sent(effects, Side.CLIENT)
+    assert b"too large to be evaluated" in sent(effects, Side.CLIENT)
 
 
-def test_a_command_of_several_packets_is_answered_behind_their_numbers() -> None:
+def test_answer_to_a_command_of_several_packets_has_the_next_sequence_number() -> None:
     big = my.query(b"select '" + b"x" * m.MAX_PAYLOAD + b"'")
     assert len(big) == m.MAX_PAYLOAD + 2 * m.HEAD + 10
     with playbook(Words("xxx"), chunks=(0, 1 << 20)) as play:
@@ -153,7 +153,7 @@ def test_a_command_of_several_packets_is_answered_behind_their_numbers() -> None
     )
 
 
-def test_a_cursor_is_fetched_and_masked() -> None:
+def test_rows_fetched_from_a_cursor_are_masked() -> None:
     opened = my.AnswerPackets().columns(FIELD, status=m.CURSOR_EXISTS).bytes
     with playbook(Masks()) as play:
         play >> from_client(my.prepare("select a"))
@@ -190,12 +190,12 @@ def _is_unknown(link: Link, data: bytes) -> bool:
 @pytest.mark.parametrize(
     "data", [my.execute(5), my.fetch(5, 1), my.reset(5), my.execute(0xFFFFFFFF)], ids=["run", "fetch", "reset", "last"]
 )
-def test_attack_a_number_that_nobody_knows(data: bytes) -> None:
+def test_attack_unknown_statement_number_is_denied(data: bytes) -> None:
     assert _is_unknown(links(ReadsAll())(), data)
     assert sent(links()().receive(Side.CLIENT, my.close(5) + my.long_data(5, 0, b"x") + m.PING), Side.TARGET) == m.PING
 
 
-def test_attack_a_number_that_is_guessed_before_it_is_told() -> None:
+def test_attack_statement_number_guessed_before_the_answer_is_denied() -> None:
     link = links(ReadsAll())()
     effects = link.receive(Side.CLIENT, my.prepare("drop") + my.execute(1))
     assert sent(effects, Side.TARGET) == my.prepare("drop")
@@ -203,12 +203,12 @@ def test_attack_a_number_that_is_guessed_before_it_is_told() -> None:
     assert m.packed16(m.ER_UNKNOWN_STATEMENT) in sent(effects, Side.CLIENT)
 
 
-def test_attack_numbers_do_not_outlive_a_reset() -> None:
+def test_attack_statement_number_is_unknown_after_a_reset() -> None:
     reset = m.command(m.COM_RESET_CONNECTION)
     link = _with_statement(links(ReadsAll())(), "select 1", 1, 0)
     link.receive(Side.CLIENT, reset)
     assert sent(link.receive(Side.CLIENT, my.execute(1)), Side.TARGET) == b""
-    # Also not those that were still to be told when the reset was asked for.
+    # This includes numbers that the target had not yet sent at the reset.
     link = links(ReadsAll())()
     link.receive(Side.CLIENT, my.prepare("select 1") + reset)
     link.receive(Side.TARGET, my.AnswerPackets().prepared(1).bytes + my.ok())
@@ -223,7 +223,7 @@ def test_attack_numbers_do_not_outlive_a_reset() -> None:
     assert _is_unknown(link, my.execute(1))
 
 
-def test_a_closed_statement_is_gone_and_has_no_answer() -> None:
+def test_closed_statement_is_unknown_and_close_has_no_answer() -> None:
     with playbook(ReadsAll()) as play:
         prepared(play, "select 1", 1, 0)
         play >> from_client(my.close(1), my.query("select 2"))
@@ -235,7 +235,7 @@ def test_a_closed_statement_is_gone_and_has_no_answer() -> None:
     assert _is_unknown(link, my.execute(1))
 
 
-def test_a_statement_that_cannot_be_prepared_has_no_number() -> None:
+def test_failed_prepare_is_recorded_with_its_error() -> None:
     with playbook(ReadsAll()) as play:
         play >> from_client(my.prepare("bad"))
         play.forwarded() << record(prepares(1, "bad"))
@@ -248,14 +248,14 @@ def test_a_statement_that_cannot_be_prepared_has_no_number() -> None:
     {
         "no values": my.execute(1),
         "no types": my.execute(1, [(TEXT, "a")], types=False),
-        "values that are cut": my.execute(1, [(TEXT, "abc")])[:3] + b"\0" + my.execute(1, [(TEXT, "abc")])[4:-1],
-        "values and more": m.packet(0, my.execute(1, [(TEXT, "abc")])[4:] + b"x"),
-        "a length beyond all": m.packet(0, my.execute(1, [(TEXT, "")])[4:-1] + b"\xfe" + b"\xff" * 8),
-        "a date that is none": m.packet(0, my.execute(1, [(m.DATE, "2024-01-01")])[4:-5] + b"\x05abcde"),
+        "truncated values": my.execute(1, [(TEXT, "abc")])[:3] + b"\0" + my.execute(1, [(TEXT, "abc")])[4:-1],
+        "values with extra bytes": m.packet(0, my.execute(1, [(TEXT, "abc")])[4:] + b"x"),
+        "a huge length": m.packet(0, my.execute(1, [(TEXT, "")])[4:-1] + b"\xfe" + b"\xff" * 8),
+        "a malformed date": m.packet(0, my.execute(1, [(m.DATE, "2024-01-01")])[4:-5] + b"\x05abcde"),
     }.items(),
     ids=lambda item: item[0],
 )
-def test_attack_values_that_are_none_end_the_link(data: tuple[str, bytes]) -> None:
+def test_attack_malformed_bind_values_end_the_session(data: tuple[str, bytes]) -> None:
     link = _with_statement(links(ReadsAll())(), "insert ?", 1, 1)
     whole = data[1]
     whole = (len(whole) - 4).to_bytes(3, "little") + whole[3:]

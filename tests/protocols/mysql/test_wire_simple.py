@@ -1,4 +1,4 @@
-"""Queries and the small commands: what passes, what is judged, what is refused, whatever the reads look like."""
+"""Queries and other commands: forwarding, judgement and denial, for any split of the bytes into reads."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ REFUSED = m.err(1, 1227, "42000", DROP_MESSAGE)
 NOBODY: tuple[Interceptor, ...] = ()
 
 
-@pytest.mark.parametrize("who", [(), (ReadsAll(),), (Words(),), (Masks(),)], ids=["nobody", "looks", "words", "masks"])
-def test_a_query_and_its_rows_pass(who: tuple[Interceptor, ...]) -> None:
+@pytest.mark.parametrize(
+    "who", [(), (ReadsAll(),), (Words(),), (Masks(),)], ids=["no interceptor", "reading", "word rule", "masking"]
+)
+def test_query_and_its_rows_are_forwarded(who: tuple[Interceptor, ...]) -> None:
     with playbook(*who) as play:
         play >> from_client(my.query("select a"))
         play.forwarded() << record(runs(1, "select a"))
@@ -40,8 +42,8 @@ def test_a_query_and_its_rows_pass(who: tuple[Interceptor, ...]) -> None:
         play.forwarded() << record(Completed(1, "OK", 3))
 
 
-@pytest.mark.parametrize("who", [(), (ReadsAll(),)], ids=["nobody", "looks"])
-def test_several_results_answer_several_statements(who: tuple[Interceptor, ...]) -> None:
+@pytest.mark.parametrize("who", [(), (ReadsAll(),)], ids=["no interceptor", "reading"])
+def test_batch_with_several_results_is_forwarded(who: tuple[Interceptor, ...]) -> None:
     more = m.AUTOCOMMIT | m.MORE_RESULTS
     answer = my.AnswerPackets().columns("a").row("1").eof(more).ok(5, more).columns("b").row("2").eof()
     with playbook(*who) as play:
@@ -51,7 +53,7 @@ def test_several_results_answer_several_statements(who: tuple[Interceptor, ...])
         play.forwarded() << record(Completed(1, "OK", 2))
 
 
-def test_an_error_ends_several_results() -> None:
+def test_error_ends_an_answer_of_several_results() -> None:
     answer = my.AnswerPackets().ok(1, m.MORE_RESULTS).error("no such table", 1146)
     with playbook(ReadsAll()) as play:
         play >> from_client(my.query("insert; select"))
@@ -64,7 +66,7 @@ def test_an_error_ends_several_results() -> None:
         play.forwarded() << record(Completed(2, "OK", 0))
 
 
-def test_a_refused_query_reaches_no_target_and_the_next_one_works() -> None:
+def test_denied_query_does_not_reach_the_target_and_the_next_query_runs() -> None:
     with playbook(Words()) as play:
         play >> from_client(my.query("drop table a"))
         play << record(runs(1, "drop table a")) << record(Refusal(1, "words", DROP_MESSAGE)) << to_client(REFUSED)
@@ -74,7 +76,7 @@ def test_a_refused_query_reaches_no_target_and_the_next_one_works() -> None:
         play.forwarded() << record(Completed(2, "OK", 1))
 
 
-def test_a_refusal_waits_for_its_turn() -> None:
+def test_denial_is_sent_in_the_order_of_the_queries() -> None:
     first, dropped, last = my.query("select 1"), my.query("drop a"), my.query("select 2")
     with playbook(Words()) as play:
         play >> from_client(first, dropped, last)
@@ -85,7 +87,7 @@ def test_a_refusal_waits_for_its_turn() -> None:
         play << to_client(my.rows(("1",)), REFUSED, my.rows(("2",)))
 
 
-def test_a_held_query_goes_on_when_it_is_settled() -> None:
+def test_held_query_is_forwarded_when_it_is_approved() -> None:
     with playbook(Asks()) as play:
         play >> from_client(my.query("review me"), my.query("select 2"))
         play << HoldEffect("t1", "may review me run?")
@@ -96,7 +98,7 @@ def test_a_held_query_goes_on_when_it_is_settled() -> None:
         play.forwarded() << record(Completed(1, "OK", 0)) << record(Completed(2, "OK", 0))
 
 
-def test_masked_rows_have_the_numbers_that_the_client_expects() -> None:
+def test_masked_rows_keep_their_sequence_numbers() -> None:
     with playbook(Masks()) as play:
         play >> from_client(my.query("select a"))
         play.forwarded() << record(runs(1, "select a"))
@@ -105,7 +107,7 @@ def test_masked_rows_have_the_numbers_that_the_client_expects() -> None:
         play << record(Completed(1, "OK", 2))
 
 
-def test_an_error_is_masked_as_it_is_shown() -> None:
+def test_error_message_is_masked_for_the_client_and_the_recording() -> None:
     with playbook(Masks()) as play:
         play >> from_client(my.query("insert"))
         play.forwarded() << record(runs(1, "insert"))
@@ -114,7 +116,7 @@ def test_an_error_is_masked_as_it_is_shown() -> None:
         play << record(Completed(1, error_code="42000", error="Duplicate entry '***'"))
 
 
-def test_a_refused_answer_ends_where_it_stands() -> None:
+def test_denied_row_ends_the_answer_with_an_error() -> None:
     answer = my.AnswerPackets().columns("a").row("plain").eof(m.MORE_RESULTS).columns("a")
     before = answer.bytes
     answer.row("secret-1").row("secret-2").eof(m.MORE_RESULTS).ok()
@@ -145,7 +147,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_small_commands_pass(name: str) -> None:
+def test_command_other_than_a_query_is_forwarded_and_recorded(name: str) -> None:
     command, answer, texts = COMMANDS[name]
     for who in ((), (ReadsAll(),)):
         with playbook(*who) as play:
@@ -160,7 +162,7 @@ def test_small_commands_pass(name: str) -> None:
 
 
 @pytest.mark.parametrize("code", [0x05, 0x06, 0x07, 0x08, 0x0D, 0x12, 0x13, 0x15, 0x1D, 0x1E, 0x42, 0xFA, 0xFE, 0x00])
-def test_attack_commands_that_are_not_possible_leave_the_link_usable(code: int) -> None:
+def test_attack_unsupported_command_is_denied_and_the_link_stays_usable(code: int) -> None:
     for size in (0, 1, 4000):
         link = links(ReadsAll())()
         effects = link.receive(Side.CLIENT, m.command(code, bytes(size)) + m.PING)
@@ -172,7 +174,7 @@ def test_attack_commands_that_are_not_possible_leave_the_link_usable(code: int) 
         assert forwarded == m.PING
 
 
-def test_an_empty_query_is_one() -> None:
+def test_empty_query_is_forwarded_and_recorded() -> None:
     with playbook(ReadsAll()) as play:
         play >> from_client(my.query(""))
         play.forwarded() << record(runs(1, ""))
@@ -191,7 +193,7 @@ GARBAGE = [
 ]
 
 
-def test_the_contract_of_wires() -> None:
+def test_mysql_wire_fulfils_the_wire_contract() -> None:
     conversation = [
         (Side.CLIENT, my.query("select a from t")),
         (Side.TARGET, my.rows(("one", None), names=("a", "b"))),
@@ -215,22 +217,22 @@ def test_the_contract_of_wires() -> None:
     {
         "a wrong number": m.packet(2, b"\0\0\0\2\0\0\0"),
         "no count of columns": m.packet(1, b"\xfe\0\0\0\0\0\0\0\0"),
-        "a count and more": m.packet(1, b"\x01\x01"),
-        "an OK that is cut": m.packet(1, b"\0\0\0"),
-        "an EOF for an OK": m.eof(1),
+        "a count with extra bytes": m.packet(1, b"\x01\x01"),
+        "a truncated OK": m.packet(1, b"\0\0\0"),
+        "an EOF instead of an OK": m.eof(1),
         "a huge packet": b"\xff\xff\xff\x01",
         "no end of columns": my.AnswerPackets().add(b"\x01").add(m.column(0, m.MysqlField("a", 3))[4:]).row("1").bytes,
     }.items(),
     ids=lambda item: item[0],
 )
-def test_attack_answers_that_are_none_end_the_link(answer: tuple[str, bytes]) -> None:
+def test_attack_malformed_answer_ends_the_session(answer: tuple[str, bytes]) -> None:
     link = links()()
     link.receive(Side.CLIENT, my.query("select 1"))
     effects = link.receive(Side.TARGET, answer[1])
     assert [effect.reason for effect in effects if isinstance(effect, Close)] == [EndReason.PROTOCOL_VIOLATION]
 
 
-def test_a_target_that_says_why_it_goes_is_heard() -> None:
+def test_error_before_the_target_closes_is_forwarded() -> None:
     killed = m.err(1, 1927, "70100", "Connection was killed")
     with playbook() as play:
         play >> from_target(killed)
@@ -239,8 +241,8 @@ def test_a_target_that_says_why_it_goes_is_heard() -> None:
         play << Close(EndReason.TARGET_CLOSED)
 
 
-def test_a_target_that_goes_is_told_by_the_end_of_the_stream() -> None:
-    """Client libraries make 2013 or 2006 of it."""
+def test_session_closes_without_an_error_if_the_target_closes_in_an_answer() -> None:
+    """Client libraries report this as error 2013 or 2006."""
     with playbook() as play:
         play >> from_client(my.query("select 1"))
         play.forwarded() << record(runs(1, "select 1"))
@@ -255,7 +257,7 @@ def kills() -> Does:
     return Does("kill", lambda link: link.end(reason, text, "57P01"))
 
 
-def test_behind_a_refused_answer_the_end_is_told_as_the_next_one() -> None:
+def test_kill_error_after_a_denied_answer_is_sent_as_the_next_answer() -> None:
     answer = my.AnswerPackets().columns("a")
     with playbook(Withholds()) as play:
         play >> from_client(my.query("select a"))
@@ -267,7 +269,7 @@ def test_behind_a_refused_answer_the_end_is_told_as_the_next_one() -> None:
         play << to_client(m.err(1, 1927, "70100", "this session was killed")) << Close(EndReason.KILLED)
 
 
-def test_a_row_that_was_sent_in_part_is_filled_before_the_end() -> None:
+def test_partially_sent_row_is_padded_before_the_kill_error() -> None:
     start = my.AnswerPackets().columns("a").bytes + m.packet(4, bytes(100))[:54]
     with playbook() as play:
         play >> from_client(my.query("select 1"))
@@ -279,7 +281,7 @@ def test_a_row_that_was_sent_in_part_is_filled_before_the_end() -> None:
         play << to_client(last) << Close(EndReason.KILLED)
 
 
-def test_a_row_that_was_sent_in_part_is_not_filled_where_nothing_follows() -> None:
+def test_partially_sent_row_is_not_padded_if_the_target_closes() -> None:
     with playbook() as play:
         play >> from_client(my.query("select 1"))
         play.forwarded() << record(runs(1, "select 1"))
@@ -289,7 +291,7 @@ def test_a_row_that_was_sent_in_part_is_not_filled_where_nothing_follows() -> No
         play << Close(EndReason.TARGET_CLOSED)
 
 
-def test_goodbye_is_passed_on_and_nothing_behind_it() -> None:
+def test_quit_is_forwarded_and_later_commands_are_dropped() -> None:
     with playbook() as play:
         play >> from_client(m.QUIT, my.query("drop a"))
         play << to_target(m.QUIT)
@@ -297,7 +299,7 @@ def test_goodbye_is_passed_on_and_nothing_behind_it() -> None:
         play << Close(EndReason.CLIENT_CLOSED)
 
 
-def test_a_session_stands_in_a_transaction_as_the_target_says() -> None:
+def test_transaction_state_follows_the_status_of_the_target() -> None:
     link = links()()
     link.receive(Side.CLIENT, my.query("begin"))
     assert link.transaction_state.unsettled
@@ -317,7 +319,7 @@ KILLS = {
 
 
 @pytest.mark.parametrize("text", KILLS)
-def test_a_connection_of_the_gateway_is_killed_by_the_gateway(text: str) -> None:
+def test_kill_of_a_gateway_connection_is_executed_by_the_gateway(text: str) -> None:
     killed: list[tuple[int, bool]] = []
     with playbook(ReadsAll(), kill=lambda thread, query: killed.append((thread, query))) as play:
         play >> from_client(my.query(text), m.command(m.COM_PROCESS_KILL, m.packed32(2147483656)))
@@ -326,7 +328,7 @@ def test_a_connection_of_the_gateway_is_killed_by_the_gateway(text: str) -> None
 
 
 @pytest.mark.parametrize("text", ["kill 7", "kill query 7", "kill user 'ada'", "kill 2147483655; select 1"])
-def test_what_else_is_killed_is_for_the_target(text: str) -> None:
+def test_kill_of_other_connections_is_forwarded_to_the_target(text: str) -> None:
     with playbook(ReadsAll(), kill=lambda thread, query: pytest.fail("killed")) as play:
         play >> from_client(my.query(text))
         play.forwarded() << record(runs(1, text))
@@ -334,7 +336,7 @@ def test_what_else_is_killed_is_for_the_target(text: str) -> None:
         play.forwarded() << record(Completed(1, "OK", 0))
 
 
-def test_a_refused_kill_kills_nothing() -> None:
+def test_denied_kill_is_not_executed() -> None:
     with playbook(Words("kill"), kill=lambda thread, query: pytest.fail("killed")) as play:
         play >> from_client(my.query("kill 2147483655"))
         said = "the word kill is not allowed"
@@ -342,7 +344,7 @@ def test_a_refused_kill_kills_nothing() -> None:
         play << to_client(m.err(1, 1227, "42000", said))
 
 
-def test_the_same_user_again_is_a_reset() -> None:
+def test_change_user_to_the_same_user_resets_the_connection() -> None:
     reset, database = m.command(m.COM_RESET_CONNECTION), m.command(m.COM_INIT_DB, b"shop")
     with playbook(ReadsAll(), user="ada") as play:
         play >> from_client(my.change_user("ada", b"x" * 20))
@@ -355,7 +357,7 @@ def test_the_same_user_again_is_a_reset() -> None:
         play << to_client(m.packet(1, b"\x01\x03"), m.packet(2, my.ok()[4:])) << record(Completed(2, "OK", 0))
 
 
-def test_a_reset_that_fails_is_told() -> None:
+def test_error_of_a_failed_reset_is_forwarded() -> None:
     with playbook(ReadsAll(), user="ada") as play:
         play >> from_client(my.change_user("ada", b"", "shop"))
         play << record(runs(1, "USE `shop`"))
@@ -364,11 +366,11 @@ def test_a_reset_that_fails_is_told() -> None:
         play << to_client(my.error("no reset", 1047)) << record(Completed(1, error_code="42000", error="no reset"))
 
 
-def test_attack_another_user_is_refused() -> None:
+def test_attack_change_user_to_a_different_user_is_denied() -> None:
     link = links(user="ada")()
     effects = link.receive(Side.CLIENT, my.change_user("root", b"x" * 20))
     assert not sent(effects, Side.TARGET)
-    assert b"another user" in sent(effects, Side.CLIENT)
+    assert b"changing the user" in sent(effects, Side.CLIENT)
 
 
 @pytest.mark.parametrize(
@@ -376,14 +378,14 @@ def test_attack_another_user_is_refused() -> None:
     ["set names gbk", "SET NAMES 'sjis'", "select 1; set character set big5", "set character_set_client=gb18030",
      "set session character_set_client = cp932", "/* a */ set @@session.character_set_client := `swe7`"],
 )  # fmt: skip
-def test_attack_character_sets_in_which_a_quote_hides(text: str) -> None:
+def test_attack_switch_to_an_unsafe_character_set_is_denied(text: str) -> None:
     link = links()()
     effects = link.receive(Side.CLIENT, my.query(text))
     assert not sent(effects, Side.TARGET)
     assert b"utf8mb4" in sent(effects, Side.CLIENT)
 
 
-def test_texts_are_read_in_the_character_set_that_was_set() -> None:
+def test_statement_is_recorded_in_the_current_character_set() -> None:
     with playbook(ReadsAll()) as play:
         play >> from_client(my.query("set names latin1"))
         play.forwarded() << record(runs(1, "set names latin1"))
@@ -395,7 +397,7 @@ def test_texts_are_read_in_the_character_set_that_was_set() -> None:
         play.forwarded() << record(Completed(2, error_code="42000", error="Ã©"))
 
 
-def test_a_warning_stands_in_the_recording_only() -> None:
+def test_warning_is_recorded_and_not_sent_to_the_client() -> None:
     with playbook(Warns()) as play:
         play >> from_client(my.query("careful"))
         play.forwarded() << record(runs(1, "careful"))

@@ -1,4 +1,4 @@
-"""Types of parameters: what is judged is what the target reads, whoever has told it what, and when."""
+"""Types of bind values: the gateway judges the values that the target reads, in any order of commands."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def with_statement(link: Link, parameters: int = 1) -> Link:
     return link
 
 
-def test_types_of_a_refused_statement_go_with_the_next_one() -> None:
-    """The client has told them, and the target has not heard of them."""
+def test_types_of_a_denied_execute_are_sent_with_the_next_execute() -> None:
+    """The client sent the types in a denied command, so the target did not receive them."""
     with playbook(Words()) as play:
         prepared(play)
         play >> from_client(my.execute(1, [(TEXT, "drop")]), FINE_WITHOUT)
@@ -48,15 +48,15 @@ def test_types_of_a_refused_statement_go_with_the_next_one() -> None:
         play << record(runs(3, "insert ?", (b"fine",))) << to_client(REFUSED) << to_target(FINE)
         play >> from_target(my.ok())
         play.forwarded() << record(Completed(3, "OK", 0))
-        # Now it has.
+        # Now the target has received them.
         play >> from_client(FINE_WITHOUT)
         play.forwarded() << record(runs(4, "insert ?", (b"fine",)))
         play >> from_target(my.ok())
         play.forwarded() << record(Completed(4, "OK", 0))
 
 
-def test_attack_types_that_the_target_did_not_read() -> None:
-    """MariaDB answers an EXECUTE behind a value of no parameter with an error, before it reads anything of it."""
+def test_attack_types_of_a_failed_execute_are_sent_again() -> None:
+    """After long data for a missing parameter, MariaDB rejects the EXECUTE before it reads its types."""
     number, lie = my.execute(1, [(m.LONGLONG, "1")]), my.execute(1, [(TEXT, "abcdefg")], types=False)
     with playbook(ReadsAll()) as play:
         prepared(play)
@@ -74,7 +74,7 @@ def test_attack_types_that_the_target_did_not_read() -> None:
         play << record(Completed(4, "OK", 0))
 
 
-def test_types_that_were_told_behind_others_are_not_sure_by_their_answer() -> None:
+def test_types_of_a_failed_pipelined_execute_are_sent_again() -> None:
     link = with_statement(links(ReadsAll())())
     link.receive(Side.CLIENT, my.execute(1, [(TEXT, "a")]) + my.execute(1, [(m.LONGLONG, "1")]))
     link.receive(Side.TARGET, my.ok() + my.error("wrong arguments", 1210))
@@ -82,7 +82,7 @@ def test_types_that_were_told_behind_others_are_not_sure_by_their_answer() -> No
     assert sent(again, Side.TARGET) == my.execute(1, [(m.LONGLONG, "2")])
 
 
-def test_attack_any_other_number_than_1_says_that_there_are_types() -> None:
+def test_attack_types_flag_other_than_0_or_1_ends_the_session() -> None:
     link = with_statement(links(ReadsAll())())
     flagged = bytearray(my.execute(1, [(TEXT, "a")]))
     flagged[m.HEAD + 11] = 2
@@ -91,25 +91,25 @@ def test_attack_any_other_number_than_1_says_that_there_are_types() -> None:
 
 
 @pytest.mark.parametrize("kind", [m.INT24, m.YEAR, m.BIT, m.GEOMETRY, m.NULL])
-def test_attack_types_that_servers_do_not_read_alike(kind: int) -> None:
+def test_attack_bind_value_of_an_ambiguous_type_is_denied_unless_null(kind: int) -> None:
     link = with_statement(links(ReadsAll())(), 2)
     effects = link.receive(Side.CLIENT, my.execute(1, [(kind, "0"), (TEXT, "a")]))
     assert not sent(effects, Side.TARGET)
-    assert b"not read alike" in sent(effects, Side.CLIENT)
+    assert b"interpret the type of a bind value differently" in sent(effects, Side.CLIENT)
     null = my.execute(1, [(kind, None), (TEXT, "a")])
     assert sent(link.receive(Side.CLIENT, null), Side.TARGET) == null
 
 
-def test_without_a_look_at_values_those_too_large_stream_where_types_are_sure() -> None:
+def test_large_bind_value_is_streamed_only_after_its_types_are_confirmed() -> None:
     big = my.execute(1, [(TEXT, "x" * 5000)], types=False)
     link = with_statement(links(max_message=1000)())
-    assert b"larger than what can be judged" in sent(link.receive(Side.CLIENT, big), Side.CLIENT)
+    assert b"too large to be evaluated" in sent(link.receive(Side.CLIENT, big), Side.CLIENT)
     link.receive(Side.CLIENT, FINE)
     link.receive(Side.TARGET, my.ok())
     assert sent(link.receive(Side.CLIENT, big), Side.TARGET) == big
 
 
-def test_attack_empty_values_ahead_take_no_memory() -> None:
+def test_attack_thousand_empty_long_data_values_are_one_empty_value() -> None:
     link = with_statement(links(ReadsAll())(), 2)
     for _ in range(1000):
         link.receive(Side.CLIENT, my.long_data(1, 0, b""))
@@ -124,7 +124,7 @@ READ = {TEXT: b"abcdefg", m.LONGLONG: b"%d" % int.from_bytes(BODY, "little")}
 
 @dataclass
 class Fate:
-    """Remembers the values that were judged last; refuses where it is told to."""
+    """Stores the values that were judged last; denies if `refuses` is set."""
 
     refuses: bool = False
     judged: tuple[bytes | None, ...] = ()
@@ -140,7 +140,7 @@ class Fate:
 
 @dataclass
 class Server:
-    """As servers keep types: of the last EXECUTE that brought some and was read."""
+    """Models a server, which keeps the types of the last EXECUTE that had types and was read."""
 
     types: int = -1
     waiting: list[tuple[bytes, bool, bytes | None]] = field(default_factory=list)
@@ -170,8 +170,8 @@ steps = st.tuples(
 @example([(TEXT, "read", True), (m.LONGLONG, "unread", True), (None, "read", True)])
 @example([(TEXT, "read", True), (m.LONGLONG, "refused", False), (None, "read", True)])
 @example([(TEXT, "read", False), (m.LONGLONG, "unread", False), (None, "read", False)])
-def test_what_is_judged_is_what_the_target_reads(said: list[tuple[int | None, str, bool]]) -> None:
-    """An EXECUTE brings a type or none, is read by the target, not read, or refused, and is waited for or not."""
+def test_judged_bind_values_equal_those_that_the_target_reads(said: list[tuple[int | None, str, bool]]) -> None:
+    """Each EXECUTE has types or none, is read, unread or denied, and is awaited or pipelined."""
     fate, server = Fate(), Server()
     link = with_statement(links(fate)())
     told = False

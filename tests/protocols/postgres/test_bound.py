@@ -1,4 +1,4 @@
-"""Bind values are shown, judged and counted as the target reads them, or as bytes of which nobody knows more."""
+"""Bind values are recorded and judged as the target reads them, or as plain bytes of unknown type."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.postgres import PostgresServer
 from postern.protocols.postgres.wire.postgres_bind_values import parameters, plain
 
 
-def test_bind_values_are_kept_readable() -> None:
+def test_binary_bind_values_are_recorded_as_text() -> None:
     values = (b"x", None, (7).to_bytes(4, "big"), b"\0\xff", b"\x01", struct.pack("!d", 1.5))
     shown = (b"x", None, b"7", b"\\x00ff", b"true", b"1.5")
     assert parameters(values, (1,), (25, 25, 23, 0, 16, 701)) == (shown, (4,))
@@ -36,13 +36,13 @@ def test_bind_values_are_kept_readable() -> None:
         (b"\x01", 17, b"\\x01"),
     ],
 )
-def test_attack_a_bind_value_reads_as_the_target_reads_it(value: bytes, oid: int, shown: bytes) -> None:
+def test_attack_binary_bind_value_is_read_as_by_the_target(value: bytes, oid: int, shown: bytes) -> None:
     assert parameters((value,), (1,), (oid,)) == ((shown,), ())
 
 
-def test_attack_bytes_that_look_like_a_text_are_not_taken_for_one() -> None:
-    """The whole number 825373492 of a type that was not named, which is `1234` as text; and bytes written as bytes are
-    that may as well be a text of a control character."""
+def test_attack_binary_values_without_a_known_type_are_marked_as_unread() -> None:
+    """The integer 825373492 of an unnamed type is `1234` as text. Bytes that are shown as hexadecimal digits can also
+    be a text of control characters."""
     values = (b"1234", b"1234", b"1234", b"1234", b"\0\0\0\1", None, b"")
     assert parameters(values, (1,), (0, 23, 25, 1114, 0, 0, 0))[1] == (1, 4, 5)
     assert parameters(values, (0, 1), (0,))[1] == (2,)
@@ -73,10 +73,10 @@ def direct(postgres_server: PostgresServer) -> Iterator[psycopg.Connection]:
 
 
 @given(data=st.data(), kind=st.sampled_from(sorted(_VALUES)), many=st.booleans())
-def test_what_is_shown_is_what_the_target_reads(
+def test_text_of_a_binary_value_equals_the_value_on_a_server(
     direct: psycopg.Connection, data: st.DataObject, kind: str, many: bool
 ) -> None:
-    """Of a real server: the bytes as it sends them, and the text of them, are the same value to it."""
+    """On a real server, the binary value and its text are the same value."""
     value: object = data.draw(_VALUES[kind])
     if many:
         value = [value, *data.draw(st.lists(st.none() | _VALUES[kind], max_size=3))]
@@ -95,5 +95,5 @@ def test_what_is_shown_is_what_the_target_reads(
 
 
 @given(st.binary(max_size=40), st.integers(0, 4000))
-def test_whatever_the_bytes_nothing_breaks(value: bytes, oid: int) -> None:
+def test_arbitrary_bind_value_bytes_are_read_without_an_error(value: bytes, oid: int) -> None:
     assert isinstance(parameters((value,), (1,), (oid,))[0][0], bytes)

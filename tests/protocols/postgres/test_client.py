@@ -15,7 +15,7 @@ AUTHORITY = Path("/home/some one/ca.crt")
 
 @pytest.mark.parametrize("password", ["plain", "sp ace", "q\"u'o$te`\\", "a@b:c/d?e&f=g#h%i"])
 @pytest.mark.parametrize("host", ["localhost", "2001:db8::1"])
-def test_a_shell_and_libpq_read_back_what_was_put_in(password: str, host: str) -> None:
+def test_shell_and_libpq_parse_the_psql_command_line_to_the_given_values(password: str, host: str) -> None:
     line = psql_line(NativeCredential("who-where-abc", Secret(password), host, 7432, "sh/op", AUTHORITY))
     program, uri = shlex.split(line)
     assert program == "psql"
@@ -31,13 +31,13 @@ def test_a_shell_and_libpq_read_back_what_was_put_in(password: str, host: str) -
     }
 
 
-def test_a_moved_line_differs_in_host_and_port_only() -> None:
+def test_replaced_address_changes_only_host_and_port_of_the_command_line() -> None:
     before = psql_line(NativeCredential("u", Secret("p@w:/"), "localhost", 7432, "shop", AUTHORITY))
     after = psql_line(NativeCredential("u", Secret("p@w:/"), "db.example.com", 1234, "shop", AUTHORITY))
     assert replace_address(before, "db.example.com", 1234) == after
 
 
-def test_the_user_of_a_line_is_read_back() -> None:
+def test_user_name_is_read_from_the_psql_command_line() -> None:
     assert (
         user_of(psql_line(NativeCredential("w@o-where", Secret("p"), "localhost", 7432, "shop", AUTHORITY)))
         == "w@o-where"

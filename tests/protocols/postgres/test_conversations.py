@@ -1,8 +1,8 @@
-"""Random conversations with a small model of the backend: whatever the mix, the cuts and the timing.
+"""Random conversations with a small model of the backend, with random mixes, chunks and timing.
 
-    client bytes ─▶ link ─▶ backend ─▶ link ─▶ what the client sees
+    client bytes ─▶ link ─▶ backend ─▶ link ─▶ output to the client
 
-What a client sees through the gateway is compared with what the model alone answers.
+The output of the gateway is compared with the answers of the model alone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def batches(texts: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
 
 
 def requests(texts: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
-    """What a client sends at a time, each with exactly one ReadyForQuery for an answer."""
+    """One request of a client, answered by exactly one ReadyForQuery."""
     simple = st.lists(texts, min_size=1, max_size=3).map(lambda parts: pg.query(";".join(parts)))
     calls = st.sampled_from([pg.function_call(7, ["x", None]), pg.function_call(8)])
     copies = st.sampled_from([
@@ -110,7 +110,7 @@ class World:
         self.converse(b"")
 
     def decide(self) -> None:
-        """What is held is decided on, one after the other."""
+        """Resolve the held requests, one after the other."""
         while self.link.held_request is not None:
             self.held = self.held or (self.backend.has_run and not self.backend.skipping)
             verdict = self.random.choice([FORWARD, FORWARD, Refuse("asks", "no")])
@@ -137,13 +137,13 @@ def world(random: Random, *interceptors: Interceptor) -> World:
     return World(links(*interceptors)(), random)
 
 
-def readies(data: bytes) -> int:
+def count_ready(data: bytes) -> int:
     return sum(tag == b"Z" for tag, _ in pg.split(data))
 
 
 @given(st.lists(WILD, max_size=8), SEEDS, st.booleans())
 @settings(max_examples=examples(400), deadline=None)
-def test_what_is_forwarded_only_is_forwarded_exactly(parts: list[bytes], seed: int, looked_at: bool) -> None:
+def test_forwarded_conversation_is_byte_for_byte_unchanged(parts: list[bytes], seed: int, looked_at: bool) -> None:
     data = b"".join(parts) + pg.flush()
     alone = Backend()
     expected = alone.feed(data)
@@ -157,7 +157,7 @@ def test_what_is_forwarded_only_is_forwarded_exactly(parts: list[bytes], seed: i
 
 @given(st.lists(requests(TEXTS), max_size=8), SEEDS)
 @settings(max_examples=examples(400), deadline=None)
-def test_refused_requests_are_answered_in_their_turn_and_run_nowhere(parts: list[bytes], seed: int) -> None:
+def test_denied_requests_are_answered_in_order_and_do_not_reach_the_target(parts: list[bytes], seed: int) -> None:
     alone = Backend()
     expected = b""
     for part in parts:
@@ -174,7 +174,7 @@ def test_refused_requests_are_answered_in_their_turn_and_run_nowhere(parts: list
 
 @given(st.lists(requests(GOOD), max_size=8), SEEDS)
 @settings(max_examples=examples(400), deadline=None)
-def test_what_is_masked_is_masked_everywhere_and_changes_nothing_else(parts: list[bytes], seed: int) -> None:
+def test_masking_replaces_every_secret_and_changes_nothing_else(parts: list[bytes], seed: int) -> None:
     data = b"".join(parts)
     expected = Backend(secret="***").feed(data)
     through = world(Random(seed), Masks())
@@ -191,15 +191,13 @@ FLUSHED = st.lists(st.lists(messages(TEXTS), max_size=3).map(b"".join), min_size
 
 @given(st.lists(st.one_of(FLUSHED, requests(TEXTS)), max_size=6), SEEDS, st.booleans())
 @settings(max_examples=examples(400), deadline=None)
-def test_batches_with_flushes_have_one_ready_each_and_commit_nothing_of_what_was_refused(
-    parts: list[bytes], seed: int, masked: bool
-) -> None:
+def test_flushed_batch_has_one_ready_and_commits_nothing_if_denied(parts: list[bytes], seed: int, masked: bool) -> None:
     through = world(Random(seed), Words(), *([Masks()] if masked else []))
     for part in parts:
         before = through.backend.status
         committed = len(through.backend.committed)
         through.converse(part)
-        assert readies(through.seen) == sum(tag in (b"S", b"Q", b"F") for tag, _ in pg.split(part))
+        assert count_ready(through.seen) == sum(tag in (b"S", b"Q", b"F") for tag, _ in pg.split(part))
         if b"drop" in part and before == b"I" and b"begin" not in part and b"commit" not in part:
             assert len(through.backend.committed) == committed
             assert any(tag == b"E" for tag, _ in pg.split(through.seen))
@@ -225,7 +223,7 @@ PARTS = st.lists(
 
 
 class Oracle:
-    """What a client sees that talks to the backend alone, but for refusals: each fails the target's transaction as an
+    """Models the answers to a client without the gateway, except for denials. Each fails the target's transaction as an
     error of the target's own would, if the target has run a part of the batch, and leaves it as it is otherwise."""
 
     def __init__(self, secret: str) -> None:
@@ -269,7 +267,7 @@ class Oracle:
 
 @given(PARTS, SEEDS, st.booleans())
 @settings(max_examples=examples(1000), deadline=None)
-def test_batches_in_parts_are_answered_as_by_the_target_alone_but_for_refusals(
+def test_batch_sent_in_parts_is_answered_as_by_the_target_except_for_denials(
     parts: list[tuple[bytes, bytes | None]], seed: int, masked: bool
 ) -> None:
     oracle = Oracle("***" if masked else "secret-1")
@@ -289,7 +287,7 @@ def test_batches_in_parts_are_answered_as_by_the_target_alone_but_for_refusals(
 
 @given(PARTS, SEEDS)
 @settings(max_examples=examples(400), deadline=None)
-def test_nothing_is_held_for_a_review_behind_a_part_of_its_batch_that_has_run(
+def test_no_statement_is_held_for_review_after_a_part_of_its_batch_has_run(
     parts: list[tuple[bytes, bytes | None]], seed: int
 ) -> None:
     through = world(Random(seed), Asks("drop"))
@@ -306,7 +304,7 @@ def test_nothing_is_held_for_a_review_behind_a_part_of_its_batch_that_has_run(
 
 @given(st.binary(max_size=200), st.sampled_from(list(Side)), SEEDS)
 @settings(max_examples=examples(400), deadline=None)
-def test_random_bytes_never_raise_and_are_never_passed_on(data: bytes, side: Side, seed: int) -> None:
+def test_random_bytes_neither_raise_nor_are_forwarded(data: bytes, side: Side, seed: int) -> None:
     link, random = links(ReadsAll())(), Random(seed)
     link.receive(Side.CLIENT, pg.query("rows 1") + pg.parse("rows 1") + pg.sync())
     passed = b""

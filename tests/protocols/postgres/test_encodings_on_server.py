@@ -1,4 +1,4 @@
-"""What a client sends in each encoding that rules rely on is read here as the server reads it."""
+"""Client encodings that the gateway can read are read as by a real server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def connected(postgres_server: PostgresServer, encoding: str) -> PGconn:
 
 
 @pytest.mark.parametrize("encoding", READ)
-def test_every_byte_is_read_as_the_server_reads_it(postgres_server: PostgresServer, encoding: str) -> None:
+def test_bytes_of_a_readable_encoding_are_read_as_by_a_server(postgres_server: PostgresServer, encoding: str) -> None:
     ledger = PostgresResponseQueue()
     connection = connected(postgres_server, encoding)
     reported = connection.parameter_status(b"client_encoding")
@@ -49,7 +49,7 @@ def test_every_byte_is_read_as_the_server_reads_it(postgres_server: PostgresServ
 
 
 @pytest.mark.parametrize("encoding", UNREAD)
-def test_the_others_are_told_apart(postgres_server: PostgresServer, encoding: str) -> None:
+def test_unreadable_encoding_reported_by_a_server_is_recognised(postgres_server: PostgresServer, encoding: str) -> None:
     ledger = PostgresResponseQueue()
     connection = connected(postgres_server, encoding)
     reported = connection.parameter_status(b"client_encoding")
@@ -59,8 +59,8 @@ def test_the_others_are_told_apart(postgres_server: PostgresServer, encoding: st
     connection.finish()
 
 
-def test_why_they_are(postgres_server: PostgresServer) -> None:
-    r"""In SJIS 0x95 0x5C is one character, and the quote behind it ends the text; read as Latin-1, `\'` goes on."""
+def test_server_ends_a_literal_in_sjis_where_latin1_would_not(postgres_server: PostgresServer) -> None:
+    r"""In SJIS, 0x95 0x5C is one character, so the next quote ends the literal. In Latin-1, `\'` continues it."""
     connection = connected(postgres_server, "SJIS")
     answer = connection.exec_(b"select E'\x95\\', 4711 --'")
     assert answer.get_value(0, 1) == b"4711"

@@ -1,4 +1,4 @@
-"""A client's startup phase at the gateway, over streams in memory."""
+"""A client's startup phase at the gateway, over in-memory streams."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ def opening(**parameters: str) -> bytes:
     return m.startup({"user": "ada", **parameters})
 
 
-async def greeted(*data: bytes, tls: bool = True, require_tls: bool = False) -> tuple[PostgresStartup | Cancel, bytes]:
-    """What greet makes of the data, sent piece by piece as the answers come, and those answers."""
+async def run_greeting(
+    *data: bytes, tls: bool = True, require_tls: bool = False
+) -> tuple[PostgresStartup | Cancel, bytes]:
+    """Send the data piece by piece; return the result of `greet` and its answers."""
     ours, client = pair(tls=tls)
     answers = b""
     task = asyncio.create_task(greet(ours, require_tls=require_tls))
@@ -42,56 +44,56 @@ async def greeted(*data: bytes, tls: bool = True, require_tls: bool = False) -> 
 
 async def refused_greeting(*data: bytes, tls: bool = True, require_tls: bool = False) -> PosternError:
     with pytest.raises(PosternError) as caught:
-        await greeted(*data, tls=tls, require_tls=require_tls)
+        await run_greeting(*data, tls=tls, require_tls=require_tls)
     return caught.value
 
 
-async def test_a_startup_in_clear() -> None:
-    result, answers = await greeted(opening(database="shop", application_name="psql"))
+async def test_startup_without_tls_is_parsed() -> None:
+    result, answers = await run_greeting(opening(database="shop", application_name="psql"))
     assert result == PostgresStartup("ada", "shop", {"application_name": "psql"}, m.PROTOCOL_3_0, False)
     assert answers == b""
 
 
-async def test_tls_then_startup() -> None:
-    result, answers = await greeted(SSL, opening())
+async def test_startup_after_a_tls_request_is_encrypted() -> None:
+    result, answers = await run_greeting(SSL, opening())
     assert isinstance(result, PostgresStartup)
     assert result.encrypted
     assert answers == b"S"
 
 
-async def test_attack_085_the_probe_for_gss_encryption_is_answered_in_either_order() -> None:
+async def test_attack_085_gss_encryption_request_is_answered_before_and_after_tls() -> None:
     for first, second, expected in ((GSS, SSL, b"NS"), (GSS, b"", b"N")):
-        result, answers = await greeted(*filter(None, (first, second)), opening())
+        result, answers = await run_greeting(*filter(None, (first, second)), opening())
         assert isinstance(result, PostgresStartup)
         assert answers == expected
-    result, answers = await greeted(SSL, GSS, opening(), tls=False)
+    result, answers = await run_greeting(SSL, GSS, opening(), tls=False)
     assert isinstance(result, PostgresStartup)
     assert (result.encrypted, answers) == (False, b"NN")
 
 
-async def test_no_tls_here() -> None:
-    result, answers = await greeted(SSL, opening(), tls=False)
+async def test_tls_request_is_declined_if_tls_is_not_configured() -> None:
+    result, answers = await run_greeting(SSL, opening(), tls=False)
     assert isinstance(result, PostgresStartup)
     assert (result.encrypted, answers) == (False, b"N")
 
 
-async def test_tls_required() -> None:
+async def test_startup_without_tls_is_denied_if_tls_is_required() -> None:
     assert isinstance(await refused_greeting(opening(), require_tls=True), Denied)
     assert isinstance(await refused_greeting(GSS, opening(), require_tls=True), Denied)
-    result, _ = await greeted(SSL, opening(), require_tls=True)
+    result, _ = await run_greeting(SSL, opening(), require_tls=True)
     assert isinstance(result, PostgresStartup)
 
 
 @pytest.mark.parametrize("data", [(GSS, GSS), (SSL, SSL), (SSL, GSS)], ids=["gss twice", "tls twice", "gss inside tls"])
-async def test_an_encryption_request_comes_once(data: tuple[bytes, ...]) -> None:
+async def test_repeated_encryption_request_is_a_protocol_violation(data: tuple[bytes, ...]) -> None:
     assert isinstance(await refused_greeting(*data, opening()), ProtocolViolation)
 
 
-async def test_tls_refused_and_asked_for_again() -> None:
+async def test_repeated_tls_request_after_it_was_declined_is_a_protocol_violation() -> None:
     assert isinstance(await refused_greeting(SSL, SSL, opening(), tls=False), ProtocolViolation)
 
 
-async def test_attack_076_bytes_stuffed_in_front_of_the_tls_handshake_are_refused() -> None:
+async def test_attack_076_bytes_before_the_tls_handshake_are_a_protocol_violation() -> None:
     ours, client = pair()
     client.write(SSL + opening(user="eve"))
     with pytest.raises(ProtocolViolation, match="between the TLS request and the TLS handshake"):
@@ -101,22 +103,22 @@ async def test_attack_076_bytes_stuffed_in_front_of_the_tls_handshake_are_refuse
 
 
 @pytest.mark.parametrize("size", [4, 32, 256])
-async def test_cancel_requests_of_both_protocol_versions(size: int) -> None:
+async def test_cancel_request_of_both_protocol_versions_is_parsed(size: int) -> None:
     key = bytes(range(size % 256)) or bytes(256)
-    result, answers = await greeted(m.cancel_request(7, key))
+    result, answers = await run_greeting(m.cancel_request(7, key))
     assert result == Cancel(7, key)
     assert answers == b""
-    under_tls, _ = await greeted(SSL, m.cancel_request(7, key))
+    under_tls, _ = await run_greeting(SSL, m.cancel_request(7, key))
     assert under_tls == Cancel(7, key)
 
 
 @pytest.mark.parametrize("size", [0, 3, 257])
-async def test_cancel_requests_with_a_key_of_the_wrong_length(size: int) -> None:
+async def test_cancel_request_with_a_wrong_key_length_is_a_protocol_violation(size: int) -> None:
     assert isinstance(await refused_greeting(m.cancel_request(7, bytes(size))), ProtocolViolation)
 
 
 @pytest.mark.parametrize("length", [0, 4, 7, 10_001, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
-async def test_attack_074_lengths_of_the_first_packet(length: int) -> None:
+async def test_attack_074_invalid_length_of_the_first_packet_is_a_protocol_violation(length: int) -> None:
     error = await refused_greeting(struct.pack("!I", length) + bytes(8))
     assert isinstance(error, ProtocolViolation)
 
@@ -124,14 +126,14 @@ async def test_attack_074_lengths_of_the_first_packet(length: int) -> None:
 @pytest.mark.parametrize(
     "garbage", [b"GET / HTTP/1.1\r\n\r\n", b"SSH-2.0-OpenSSH_9.6\r\n", b"\x16\x03\x01\x02\x00\x01\x00"]
 )
-async def test_other_protocols_are_turned_away(garbage: bytes) -> None:
+async def test_first_packet_of_another_protocol_is_a_protocol_violation(garbage: bytes) -> None:
     assert isinstance(await refused_greeting(garbage), ProtocolViolation)
 
 
-async def test_a_client_that_stops_in_the_middle() -> None:
+async def test_client_that_closes_during_startup_raises_a_connection_error() -> None:
     for data in (b"", b"\0\0", opening()[:-1], SSL + b""):
         with pytest.raises(ConnectionError):
-            await greeted(data)
+            await run_greeting(data)
 
 
 VERSIONS = {
@@ -144,14 +146,14 @@ VERSIONS = {
 
 
 @pytest.mark.parametrize("asked", VERSIONS)
-async def test_the_protocol_version_is_negotiated(asked: int) -> None:
-    result, answers = await greeted(m.startup({"user": "ada"}, asked))
+async def test_protocol_version_is_negotiated_down_to_3_2(asked: int) -> None:
+    result, answers = await run_greeting(m.startup({"user": "ada"}, asked))
     assert isinstance(result, PostgresStartup)
     assert (result.protocol, answers) == VERSIONS[asked]
 
 
-async def test_unknown_protocol_options_are_named_and_go_no_further() -> None:
-    result, answers = await greeted(opening(**{"_pq_.grease": "1", "_pq_.other": "2", "TimeZone": "UTC"}))
+async def test_unknown_protocol_options_are_reported_and_removed() -> None:
+    result, answers = await run_greeting(opening(**{"_pq_.grease": "1", "_pq_.other": "2", "TimeZone": "UTC"}))
     assert isinstance(result, PostgresStartup)
     assert result.parameters == {"TimeZone": "UTC"}
     ((tag, body),) = pg.split(answers)
@@ -160,20 +162,20 @@ async def test_unknown_protocol_options_are_named_and_go_no_further() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 2 << 16, 4 << 16, 1234 << 16])
-async def test_other_protocol_versions_are_refused(version: int) -> None:
+async def test_unsupported_protocol_version_is_a_protocol_violation(version: int) -> None:
     assert isinstance(await refused_greeting(m.startup({"user": "ada"}, version)), ProtocolViolation)
 
 
 @pytest.mark.parametrize("value", ["true", "on", "1", "yes", "database", "DATABASE", "t", "nonsense"])
-async def test_replication_connections_are_refused(value: str) -> None:
+async def test_replication_connection_is_denied(value: str) -> None:
     error = await refused_greeting(opening(replication=value))
     assert isinstance(error, Denied)
     assert "replication" in error.message
 
 
 @pytest.mark.parametrize("value", ["false", "off", "0", "no", "OFF"])
-async def test_replication_that_is_off_reaches_nobody(value: str) -> None:
-    result, _ = await greeted(opening(replication=value))
+async def test_disabled_replication_parameter_is_removed(value: str) -> None:
+    result, _ = await run_greeting(opening(replication=value))
     assert isinstance(result, PostgresStartup)
     assert result.parameters == {}
 
@@ -191,35 +193,35 @@ async def test_replication_that_is_off_reaches_nobody(value: str) -> None:
         b"\0\0\0",
     ],
 )
-async def test_attack_072_malformed_parameters(body: bytes) -> None:
+async def test_attack_072_malformed_startup_parameters_are_rejected(body: bytes) -> None:
     packet = struct.pack("!II", len(body) + 8, m.PROTOCOL_3_0) + body
     assert isinstance(await refused_greeting(packet), ProtocolViolation | Unauthenticated)
 
 
-async def test_attack_072_no_parameter_smuggles_another_one() -> None:
+async def test_attack_072_startup_parameter_with_a_zero_byte_is_a_protocol_violation() -> None:
     with pytest.raises(ProtocolViolation, match="zero byte"):
         m.startup({"user": "app", "database": "shop\0user\0postgres"})
 
 
-async def test_a_user_name_is_needed_and_must_be_text() -> None:
+async def test_startup_without_a_valid_user_name_is_unauthenticated() -> None:
     assert isinstance(await refused_greeting(m.startup({"database": "shop"})), Unauthenticated)
     assert isinstance(await refused_greeting(m.startup({"user": ""})), Unauthenticated)
     assert isinstance(await refused_greeting(opening(user="ad\udce4")), Unauthenticated)
 
 
-async def test_parameters_that_are_no_text_keep_their_bytes() -> None:
+async def test_startup_parameters_that_are_not_utf8_keep_their_bytes() -> None:
     raw = b"user\0ada\0application_name\0caf\xe9\0\0"
-    result, _ = await greeted(struct.pack("!II", len(raw) + 8, m.PROTOCOL_3_0) + raw)
+    result, _ = await run_greeting(struct.pack("!II", len(raw) + 8, m.PROTOCOL_3_0) + raw)
     assert isinstance(result, PostgresStartup)
     assert m.startup({"user": "ada", **result.parameters})[8:] == raw
 
 
 @given(st.binary(max_size=80), st.booleans())
 @settings(max_examples=examples(200), deadline=None)
-def test_random_bytes_are_an_error_of_ours_or_a_closed_stream(data: bytes, framed: bool) -> None:
+def test_random_startup_bytes_raise_only_gateway_or_connection_errors(data: bytes, framed: bool) -> None:
     async def run() -> None:
         packet = struct.pack("!II", len(data) + 8, m.PROTOCOL_3_0) + data if framed else data
         with suppress(PosternError, ConnectionError):
-            await greeted(packet)
+            await run_greeting(packet)
 
     asyncio.run(run())

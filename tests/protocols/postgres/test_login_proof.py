@@ -1,4 +1,4 @@
-"""A client's proof of who it is: SCRAM with and without channel binding, over streams in memory."""
+"""Authentication of a client: SCRAM with and without channel binding, over in-memory streams."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sasl_first(mechanism: str, text: str) -> bytes:
 async def log_in(
     client: MemoryHandshake, password: str, mechanism: str, binding: bytes | None = None, flag: str | None = None
 ) -> bytes:
-    """As libpq does it: the SASL user name is empty. Answers the last message's body."""
+    """Log in as libpq does, with an empty SASL user name. Return the body of the last message."""
     channel = ("tls-server-end-point", binding) if binding else None
     scram = ScramClient([mechanism], "*", password, channel_binding=channel)
     await client.message()
@@ -60,19 +60,19 @@ async def authenticated(
         peer.cancel()
 
 
-async def test_the_right_password() -> None:
+async def test_client_with_the_right_password_is_authenticated() -> None:
     await authenticated(PASSWORD)
     await authenticated(PASSWORD, tls=True)
     await authenticated(PASSWORD, PLUS, tls=True)
 
 
 @pytest.mark.parametrize(("mechanism", "tls"), [(SCRAM, False), (SCRAM, True), (PLUS, True)])
-async def test_the_wrong_password(mechanism: str, tls: bool) -> None:
+async def test_client_with_a_wrong_password_is_unauthenticated(mechanism: str, tls: bool) -> None:
     with pytest.raises(Unauthenticated, match="the user name or password is wrong"):
         await authenticated("wrong", mechanism, tls=tls)
 
 
-async def test_what_is_offered() -> None:
+async def test_channel_binding_is_offered_over_tls_only() -> None:
     for tls, names in ((False, [SCRAM]), (True, [PLUS, SCRAM])):
         ours, client = pair(binding=BINDING)
         ours.encrypted = tls
@@ -83,7 +83,7 @@ async def test_what_is_offered() -> None:
         assert body == m.INT32.pack(10) + b"".join(m.cstring(name) for name in names) + b"\0"
 
 
-async def test_attack_077_a_client_that_was_told_of_no_channel_binding_is_turned_away() -> None:
+async def test_attack_077_client_whose_offer_lost_channel_binding_is_unauthenticated() -> None:
     ours, client = pair(binding=BINDING)
     ours.encrypted = True
     client.write(sasl_first(SCRAM, "y,,n=,r=abcdef"))
@@ -91,7 +91,7 @@ async def test_attack_077_a_client_that_was_told_of_no_channel_binding_is_turned
         await authenticate(ours, verifier())
 
 
-async def test_channel_binding_to_another_certificate() -> None:
+async def test_client_bound_to_a_different_certificate_is_unauthenticated() -> None:
     ours, client = pair(binding=BINDING)
     ours.encrypted = True
     server = asyncio.create_task(authenticate(ours, verifier()))
@@ -101,7 +101,7 @@ async def test_channel_binding_to_another_certificate() -> None:
     peer.cancel()
 
 
-async def test_a_client_that_knows_of_no_channel_binding_may_log_in_where_there_is_none() -> None:
+async def test_client_that_could_use_channel_binding_logs_in_without_tls() -> None:
     ours, client = pair()
     server = asyncio.create_task(authenticate(ours, verifier()))
     peer = asyncio.create_task(log_in(client, PASSWORD, SCRAM, BINDING))
@@ -110,30 +110,30 @@ async def test_a_client_that_knows_of_no_channel_binding_may_log_in_where_there_
 
 
 FIRST = {
-    "another message": pg.query("select 1"),
+    "a different message": pg.query("select 1"),
     "a second startup message (attack 73)": m.startup({"user": "eve"}),
     "length 3": b"p\0\0\0\3",
     "an oversized length": b"p\x7f\xff\xff\xff",
-    "no end of the mechanism": m.message(b"p", b"SCRAM"),
+    "an unterminated mechanism": m.message(b"p", b"SCRAM"),
     "no length": m.message(b"p", m.cstring(SCRAM)),
     "a length too large": m.message(b"p", m.cstring(SCRAM), m.INT32.pack(99), b"n,,n=,r=abc"),
     "a length too small": m.message(b"p", m.cstring(SCRAM), m.INT32.pack(3), b"n,,n=,r=abc"),
     "a negative length": m.message(b"p", m.cstring(SCRAM), m.INT32.pack(-1)),
-    "another mechanism": sasl_first("SCRAM-SHA-1", "n,,n=,r=abc"),
+    "an unknown mechanism": sasl_first("SCRAM-SHA-1", "n,,n=,r=abc"),
     "a mechanism that was not offered": sasl_first(PLUS, "p=tls-server-end-point,,n=,r=abc"),
     "nothing": sasl_first(SCRAM, ""),
     "no header": sasl_first(SCRAM, "n=,r=abc"),
     "no nonce": sasl_first(SCRAM, "n,,n="),
     "an empty nonce": sasl_first(SCRAM, "n,,n=,r="),
     "an extension": sasl_first(SCRAM, "n,,m=x,n=,r=abc"),
-    "another authorization": sasl_first(SCRAM, "n,a=root,n=,r=abc"),
+    "a different authorization identity": sasl_first(SCRAM, "n,a=root,n=,r=abc"),
     "binding without TLS": sasl_first(SCRAM, "p=tls-server-end-point,,n=,r=abc"),
-    "no text": m.message(b"p", m.cstring(SCRAM), m.INT32.pack(2), b"\xff\xfe"),
+    "invalid UTF-8": m.message(b"p", m.cstring(SCRAM), m.INT32.pack(2), b"\xff\xfe"),
 }
 
 
 @pytest.mark.parametrize("name", FIRST)
-async def test_malformed_first_messages(name: str) -> None:
+async def test_malformed_first_scram_message_is_rejected(name: str) -> None:
     ours, client = pair()
     client.write(FIRST[name])
     with pytest.raises((ProtocolViolation, Unauthenticated)):
@@ -154,7 +154,7 @@ FINALS = [
 
 
 @pytest.mark.parametrize("final", FINALS)
-async def test_malformed_final_messages(final: str) -> None:
+async def test_malformed_final_scram_message_is_unauthenticated(final: str) -> None:
     ours, client = pair()
     server = asyncio.create_task(authenticate(ours, verifier()))
     await client.message()
@@ -166,7 +166,7 @@ async def test_malformed_final_messages(final: str) -> None:
         await server
 
 
-async def test_attack_073_one_startup_message_a_connection() -> None:
+async def test_attack_073_second_startup_message_is_a_protocol_violation() -> None:
     ours, client = pair()
     server = asyncio.create_task(authenticate(ours, verifier()))
     await client.message()
@@ -177,7 +177,7 @@ async def test_attack_073_one_startup_message_a_connection() -> None:
         await server
 
 
-async def test_attack_078_an_unknown_user_looks_like_a_wrong_password() -> None:
+async def test_attack_078_unknown_user_gets_the_answer_of_a_wrong_password() -> None:
     secret = b"of this installation"
     with pytest.raises(Unauthenticated) as unknown:
         await authenticated(PASSWORD, known=decoy("nobody", secret))
@@ -192,14 +192,14 @@ async def test_attack_078_an_unknown_user_looks_like_a_wrong_password() -> None:
     assert decoy("nobody", b"of another").salt != fake.salt
 
 
-async def test_attack_079_the_client_is_given_the_key_that_it_is_welcomed_with_and_no_other() -> None:
+async def test_attack_079_welcome_contains_exactly_one_cancel_key() -> None:
     ours, client = pair()
     written = welcome(ours, {"server_version": "17.0", "client_encoding": "UTF8"}, 7, b"key!")
     assert client.take() == written
     assert [tag for tag, _ in pg.split(written)] == [b"R", b"S", b"S", b"K", b"Z"]
 
 
-async def test_a_refused_login_says_why() -> None:
+async def test_denied_login_sends_its_reason_and_hint() -> None:
     ours, client = pair()
     turn_away(ours, "28P01", "no", "try again")
     assert client.take() == m.error_response("28P01", "no", severity="FATAL", hint="try again")

@@ -1,4 +1,4 @@
-"""The gateway's login at the target, over streams in memory; the target is friendly, or is not."""
+"""The gateway's login at a target, over in-memory streams, with friendly and hostile targets."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def connected(
 
 
 def says(*data: bytes) -> Behaviour:
-    """A target that reads the startup message and says this, whatever it is told."""
+    """A target that reads the startup message and then sends this data."""
 
     async def behave(target: MemoryHandshake) -> None:
         await startup(target)
@@ -109,13 +109,13 @@ def scram(
     return behave
 
 
-async def test_trust() -> None:
+async def test_login_succeeds_at_a_target_with_trust_authentication() -> None:
     greeting = await connected(says(OK, *GREETING))
     assert greeting == PostgresTargetGreeting({"server_version": "17.0"}, 7, b"key!")
 
 
-async def test_what_the_target_is_told() -> None:
-    """Attack 72: what the client asks for never becomes the user or the database."""
+async def test_target_receives_its_own_user_and_database_and_the_client_settings() -> None:
+    """Attack 72: parameters of the client never replace the user or the database."""
     seen: list[bytes] = []
 
     async def behave(target: MemoryHandshake) -> None:
@@ -140,14 +140,14 @@ def asks(request: bytes, expected: bytes) -> Behaviour:
     return behave
 
 
-async def test_clear_text_passwords() -> None:
+async def test_clear_text_password_is_sent_over_tls_or_if_tls_is_disabled() -> None:
     request = m.authentication(m.AUTH_CLEARTEXT)
     assert await connected(asks(request, PASSWORD.encode()), login("disable"))
     for mode in ("prefer", "require"):
         assert await connected(encrypted(b"S", asks(request, PASSWORD.encode())), login(mode))
 
 
-async def test_attack_077_a_target_that_has_no_tls_is_not_told_the_password_in_clear_text() -> None:
+async def test_attack_077_clear_text_password_is_not_sent_if_the_target_declines_tls() -> None:
     told: list[bytes] = []
 
     async def behave(target: MemoryHandshake) -> None:
@@ -161,23 +161,23 @@ async def test_attack_077_a_target_that_has_no_tls_is_not_told_the_password_in_c
     assert b"".join(told) == b""
 
 
-async def test_md5() -> None:
+async def test_login_succeeds_with_an_md5_password() -> None:
     inner = hashlib.md5((PASSWORD + "app").encode()).hexdigest()
     answer = b"md5" + hashlib.md5(inner.encode() + b"salt").hexdigest().encode()
     assert await connected(asks(m.authentication(m.AUTH_MD5, b"salt"), answer))
 
 
-async def test_scram_and_scram_with_channel_binding() -> None:
+async def test_login_succeeds_with_scram_and_with_channel_binding() -> None:
     assert (await connected(scram([SCRAM]))).pid == 7
     assert await connected(encrypted(b"S", scram([PLUS, SCRAM], binding=BINDING)), login("require"), binding=BINDING)
 
 
-async def test_scram_under_tls_where_the_target_binds_nothing() -> None:
+async def test_login_succeeds_with_scram_over_tls_without_channel_binding() -> None:
     assert await connected(encrypted(b"S", scram([SCRAM])), login("require"), binding=BINDING)
 
 
-async def test_attack_077_a_list_without_channel_binding_is_found_out_by_the_target() -> None:
-    """Somebody in between took the binding mechanism off the list: the target hears that binding was possible."""
+async def test_attack_077_gateway_tells_the_target_that_channel_binding_was_possible() -> None:
+    """An attacker removed channel binding from the list. The gateway's flag "y" reveals that to the target."""
     firsts: list[bytes] = []
 
     async def behave(target: MemoryHandshake) -> None:
@@ -190,13 +190,13 @@ async def test_attack_077_a_list_without_channel_binding_is_found_out_by_the_tar
     assert b"y,,n=" in firsts[0]
 
 
-async def test_the_wrong_password() -> None:
+async def test_login_with_a_wrong_password_is_rejected_by_the_target() -> None:
     with pytest.raises(TargetRefused, match="password authentication failed") as caught:
         await connected(scram([SCRAM], password="another"))
     assert caught.value.code == "28P01"
 
 
-async def test_channel_binding_to_another_certificate() -> None:
+async def test_login_bound_to_a_different_certificate_is_rejected_by_the_target() -> None:
     with pytest.raises(TargetRefused):
         await connected(encrypted(b"S", scram([PLUS], binding=b"another")), login("require"), binding=BINDING)
 
@@ -210,7 +210,9 @@ TLS_ANSWERS = [
 
 
 @pytest.mark.parametrize(("mode", "answer", "error"), TLS_ANSWERS)
-async def test_tls_modes_and_answers(mode: str, answer: bytes, error: type[PosternError] | None) -> None:
+async def test_login_follows_the_tls_mode_and_the_answer_of_the_target(
+    mode: str, answer: bytes, error: type[PosternError] | None
+) -> None:
     behaviour = encrypted(answer, says(OK, *GREETING))
     if error is None:
         assert (await connected(behaviour, login(mode))).pid == 7
@@ -219,7 +221,7 @@ async def test_tls_modes_and_answers(mode: str, answer: bytes, error: type[Poste
         await connected(behaviour, login(mode))
 
 
-async def test_attack_076_bytes_stuffed_in_front_of_the_tls_handshake_are_refused() -> None:
+async def test_attack_076_bytes_before_the_tls_handshake_are_a_protocol_violation() -> None:
     async def behave(target: MemoryHandshake) -> None:
         target.write(b"S" + OK + b"".join(GREETING))
         await asyncio.sleep(0.01)
@@ -229,7 +231,7 @@ async def test_attack_076_bytes_stuffed_in_front_of_the_tls_handshake_are_refuse
 
 
 def challenges(first: Callable[[str], str], final: str = "v=AAAA") -> Behaviour:
-    """A target with a SCRAM challenge of its own making, given the client's nonce."""
+    """A target that builds its SCRAM challenge from the client's nonce."""
 
     async def behave(target: MemoryHandshake) -> None:
         await startup(target)
@@ -252,27 +254,27 @@ HOSTILE: dict[str, tuple[Callable[[str], str], type[PosternError], str]] = {
     "endless digits": (lambda n: f"r={n}x,s={SALT},i=" + "9" * 3000, ProtocolViolation, "iterations"),
     "negative iterations": (lambda n: f"r={n}x,s={SALT},i=-1", ProtocolViolation, "iterations"),
     "two iterations": (lambda n: f"r={n}x,s={SALT},i=4096,i=1", ProtocolViolation, "iterations"),
-    "iterations left out": (lambda n: f"r={n}x,s={SALT}", ProtocolViolation, "iterations"),
+    "missing iterations": (lambda n: f"r={n}x,s={SALT}", ProtocolViolation, "iterations"),
     "few iterations": (lambda n: f"r={n}x,s={SALT},i=100", Unavailable, "scram_iterations"),
     "a long nonce": (lambda n: f"r={n}{'x' * 5000},s={SALT},i=4096", ProtocolViolation, "SASL"),
-    "another nonce": (lambda n: f"r=other,s={SALT},i=4096", Unavailable, "impostor"),
-    "our nonce sent back": (lambda n: f"r={n},s={SALT},i=4096", Unavailable, "impostor"),
+    "a different nonce": (lambda n: f"r=other,s={SALT},i=4096", Unavailable, "impostor"),
+    "the client's nonce unchanged": (lambda n: f"r={n},s={SALT},i=4096", Unavailable, "impostor"),
     "no salt": (lambda n: f"r={n}x,i=4096", Unavailable, "impostor"),
-    "a salt that is none": (lambda n: f"r={n}x,s=!!!,i=4096", Unavailable, "impostor"),
+    "a malformed salt": (lambda n: f"r={n}x,s=!!!,i=4096", Unavailable, "impostor"),
     "an error": (lambda n: "e=other-error,i=4096", Unavailable, "impostor"),
     "a wrong signature": (lambda n: f"r={n}x,s={SALT},i=4096", Unavailable, "impostor"),
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_attack_075_hostile_challenges(name: str) -> None:
+async def test_attack_075_hostile_scram_challenge_fails_the_login(name: str) -> None:
     first, error, text = HOSTILE[name]
     with pytest.raises(error, match=text):
         await connected(challenges(first))
 
 
 @pytest.mark.parametrize("final", ["", "v=", "v=!!", "x", "e=invalid-proof"])
-async def test_a_target_that_does_not_prove_itself_is_an_impostor(final: str) -> None:
+async def test_target_without_a_valid_scram_signature_is_an_impostor(final: str) -> None:
     with pytest.raises(Unavailable, match="impostor"):
         await connected(challenges(lambda n: f"r={n}x,s={SALT},i=4096", final))
 
@@ -280,24 +282,24 @@ async def test_a_target_that_does_not_prove_itself_is_an_impostor(final: str) ->
 STAGES = {
     "instead of authentication": [pg.error("no such database", "3D000", "FATAL")],
     "after authentication": [OK, pg.error("too many connections", "53300", "FATAL")],
-    "in the middle of the greeting": [OK, GREETING[0], pg.error("starting up", "57P03", "FATAL")],
+    "within the greeting": [OK, GREETING[0], pg.error("starting up", "57P03", "FATAL")],
 }
 
 
 @pytest.mark.parametrize("stage", STAGES)
-async def test_an_error_at_each_stage(stage: str) -> None:
+async def test_error_at_any_stage_of_the_login_rejects_it(stage: str) -> None:
     with pytest.raises(TargetRefused):
         await connected(says(*STAGES[stage]))
 
 
-async def test_attack_075_an_error_without_a_code() -> None:
+async def test_attack_075_error_without_a_code_gets_code_xx000() -> None:
     with pytest.raises(TargetRefused) as caught:
         await connected(says(m.message(b"E", b"\0")))
     assert caught.value.code == "XX000"
 
 
 BROKEN = {
-    "nothing but notices": [pg.notice("wait")] * 1001,
+    "only notices": [pg.notice("wait")] * 1001,
     "notices in the greeting": [OK, *[pg.notice("wait")] * 1001],
     "a greeting of many megabytes (attack 84)": [OK, *[pg.notice("x" * 60_000)] * 20],
     "one large message": [OK, b"S\x7f\xff\xff\xff"],
@@ -315,30 +317,30 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-async def test_what_breaks_the_protocol(name: str) -> None:
+async def test_malformed_answer_to_a_login_is_a_protocol_violation(name: str) -> None:
     with pytest.raises(ProtocolViolation):
         await connected(says(*BROKEN[name]))
 
 
 @pytest.mark.parametrize("code", [1, 2, 6, 7, 9, 99])
-async def test_methods_that_are_not_supported(code: int) -> None:
+async def test_unsupported_authentication_method_is_unavailable(code: int) -> None:
     with pytest.raises(Unavailable, match="not supported"):
         await connected(says(m.authentication(code)))
 
 
-async def test_mechanisms_that_are_not_supported() -> None:
+async def test_unsupported_sasl_mechanisms_are_unavailable() -> None:
     for names in (b"SCRAM-SHA-1\0\0", m.cstring(PLUS) + b"\0", b"\0"):
         with pytest.raises(Unavailable, match="no supported authentication method"):
             await connected(says(m.authentication(m.AUTH_SASL, names)))
 
 
-async def test_a_target_that_goes_away() -> None:
+async def test_target_that_closes_during_the_login_raises_a_connection_error() -> None:
     for data in (b"", OK, OK + GREETING[0][:-1]):
         with pytest.raises(ConnectionError):
             await connected(says(data))
 
 
-async def test_the_password_is_shown_nowhere() -> None:
+async def test_password_is_in_no_representation_or_error() -> None:
     assert PASSWORD not in repr(login())
     with pytest.raises(TargetRefused) as caught:
         await connected(scram([SCRAM], password="another"))
@@ -355,13 +357,13 @@ async def offloaded(how: PostgresTargetLogin, behaviour: Behaviour) -> int:
     return ours.offloaded
 
 
-async def test_the_long_computation_leaves_the_loop_and_is_done_once_for_each_salt() -> None:
+async def test_scram_key_is_derived_outside_the_event_loop_once_per_salt() -> None:
     how = login()
     salted = [scram([SCRAM], salt=salt) for salt in (b"0123456789abcdef", b"fedcba9876543210")]
     assert [await offloaded(how, salted[number]) for number in (0, 0, 1, 0, 1)] == [1, 0, 1, 0, 0]
 
 
-async def test_the_key_of_a_login_that_failed_is_not_kept() -> None:
+async def test_scram_key_of_a_failed_login_is_not_cached() -> None:
     keys = KeyCache()
     wrong = replace(login(), password=Secret("another"), keys=keys)
     right = replace(login(), keys=keys)
@@ -376,7 +378,7 @@ async def test_the_key_of_a_login_that_failed_is_not_kept() -> None:
 
 @given(st.binary(max_size=80), st.integers(0, 12), st.booleans())
 @settings(max_examples=examples(200), deadline=None)
-def test_random_answers_are_an_error_of_ours_or_a_closed_stream(data: bytes, code: int, greeted: bool) -> None:
+def test_random_login_answers_raise_only_gateway_or_connection_errors(data: bytes, code: int, greeted: bool) -> None:
     async def run() -> None:
         answer = data if code > 10 else struct.pack("!cII", b"R", len(data) + 8, code) + data
         with pytest.raises((PosternError, ConnectionError)):

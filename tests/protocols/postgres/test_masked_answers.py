@@ -1,4 +1,4 @@
-"""Masking rules on the wire: however the stream is cut, the client is shown the same, and nothing of it twice."""
+"""Masking rules on the wire: the output does not depend on the chunks of the stream, and masking is idempotent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MARKED = frozenset({ColumnRef("public", "users", "secret")})
 
 
 class Third:
-    """The third column of every answer is marked."""
+    """Lineage in which the third column of every answer is a masked column."""
 
     def record_statement(self, statement: str) -> None:
         return None
@@ -69,7 +69,7 @@ ROWS = st.lists(st.tuples(TEXTS | st.none(), NUMBERS, TEXTS | st.none()), min_si
 
 
 def answer(rows: list[tuple[str | None, int, str | None]]) -> bytes:
-    """What the target sends: a notice, rows with a text, a binary number and a marked column, and an error."""
+    """Return an answer of the target: a notice, rows with a text, a binary number and a masked column, and an error."""
     described = pg.row_description(("note", 25, 0), ("no", 20, 1), ("x", 25, 0))
     data = b"".join(pg.data_row(note, struct.pack("!q", no), marked) for note, no, marked in rows)
     return (
@@ -77,7 +77,7 @@ def answer(rows: list[tuple[str | None, int, str | None]]) -> bytes:
     )
 
 
-def seen(strategy: Strategy, stream: bytes, cuts: list[int]) -> bytes:
+def masked_output(strategy: Strategy, stream: bytes, cuts: list[int]) -> bytes:
     link = links(masking(strategy))()
     link.receive(Side.CLIENT, pg.query("select note, no, x from users"))
     edges = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
@@ -91,12 +91,12 @@ def seen(strategy: Strategy, stream: bytes, cuts: list[int]) -> bytes:
 
 @given(ROWS, st.sampled_from(Strategy), st.lists(st.integers(0, 4000), max_size=6))
 @settings(max_examples=60, deadline=None)
-def test_splitting_the_stream_changes_nothing(
+def test_masked_answer_does_not_depend_on_the_chunks_of_the_stream(
     rows: list[tuple[str | None, int, str | None]], strategy: Strategy, cuts: list[int]
 ) -> None:
     stream = answer(rows)
-    whole = seen(strategy, stream, [])
-    assert seen(strategy, stream, cuts) == whole
+    whole = masked_output(strategy, stream, [])
+    assert masked_output(strategy, stream, cuts) == whole
     assert [tag for tag, _ in pg.split(whole)] == [tag for tag, _ in pg.split(stream)]
     for secret in (b"ann@example.com", b"4111 1111", b"555-01", b"B-123456", struct.pack("!q", 4111111111111111)):
         assert secret not in whole
@@ -104,6 +104,6 @@ def test_splitting_the_stream_changes_nothing(
 
 @given(ROWS, st.sampled_from([strategy for strategy in Strategy if strategy is not Strategy.HASH]))
 @settings(max_examples=60, deadline=None)
-def test_masked_twice_is_masked_once(rows: list[tuple[str | None, int, str | None]], strategy: Strategy) -> None:
-    once = seen(strategy, answer(rows), [])
-    assert seen(strategy, once, []) == once
+def test_masking_of_an_answer_is_idempotent(rows: list[tuple[str | None, int, str | None]], strategy: Strategy) -> None:
+    once = masked_output(strategy, answer(rows), [])
+    assert masked_output(strategy, once, []) == once

@@ -1,4 +1,4 @@
-"""Any result of any types, in rows and in copies, under any strategy: what masking may never change."""
+"""Invariants of masking for results of any types, in rows and in copies, with every strategy."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ VALUES: dict[int, list[tuple[bytes, bytes]]] = {
 
 @dataclass(frozen=True)
 class Result:
-    """Columns by type, format and whether they are marked; rows of values, None for NULL."""
+    """Columns by type, format and whether they are masked; rows of values, None for NULL."""
 
     columns: tuple[tuple[int, int, bool], ...]
     rows: tuple[tuple[tuple[bytes, bytes] | None, ...], ...]
@@ -131,7 +131,7 @@ def link(result: Result, strategy: Strategy, *, finds: bool) -> Link:
     )
 
 
-def seen(made: Link, statement: str, stream: bytes, cuts: Sequence[int] = ()) -> bytes:
+def masked_output(made: Link, statement: str, stream: bytes, cuts: Sequence[int] = ()) -> bytes:
     made.receive(Side.CLIENT, pg.query(statement))
     edges = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
     return b"".join(
@@ -153,12 +153,14 @@ CUTS = st.lists(st.integers(0, 5000), max_size=5)
 
 @given(results(), st.sampled_from(Strategy), st.booleans(), CUTS)
 @settings(max_examples=80, deadline=None)
-def test_rows(result: Result, strategy: Strategy, finds: bool, cuts: list[int]) -> None:
+def test_masked_rows_keep_their_structure_and_valid_values(
+    result: Result, strategy: Strategy, finds: bool, cuts: list[int]
+) -> None:
     stream = rows_of(result)
-    once = seen(link(result, strategy, finds=finds), "select", stream)
-    assert seen(link(result, strategy, finds=finds), "select", stream, cuts) == once
+    once = masked_output(link(result, strategy, finds=finds), "select", stream)
+    assert masked_output(link(result, strategy, finds=finds), "select", stream, cuts) == once
     if strategy is not Strategy.HASH:  # what looks like a hash may be a value that was moved there
-        assert seen(link(result, strategy, finds=finds), "select", once) == once
+        assert masked_output(link(result, strategy, finds=finds), "select", once) == once
     assert [tag for tag, _ in pg.split(once)] == [tag for tag, _ in pg.split(stream)]
     block = b"".join(pg.data_row(*()) if body is None else b"D" + struct.pack("!i", len(body) + 4) + body
                      for tag, body in pg.split(once) if tag == b"D")  # fmt: skip
@@ -205,7 +207,7 @@ def copied(result: Result, form: CopyFormat, *, forced: bool) -> bytes:
 
 
 def written(cell: bytes | None, form: CopyFormat, forced: bool) -> bytes:
-    """As the target writes a field."""
+    """Return the field as the target writes it."""
     if cell is None:
         return form.null
     if form.kind == "text":
@@ -223,15 +225,17 @@ def written(cell: bytes | None, form: CopyFormat, forced: bool) -> bytes:
 @given(results(), st.sampled_from(Strategy), st.booleans(), st.sampled_from(sorted(FORMATS)), CUTS)
 @settings(max_examples=80, deadline=None)
 @example(Result(columns=((701, 0, True),), rows=(((b"NaN", b"\x7f\xf8" + bytes(6)),),)), Strategy.HASH, True, "", [])
-def test_copies(result: Result, strategy: Strategy, finds: bool, options: str, cuts: list[int]) -> None:
+def test_masked_copy_keeps_its_structure(
+    result: Result, strategy: Strategy, finds: bool, options: str, cuts: list[int]
+) -> None:
     names = ", ".join(f"m{at}" if marked else f"c{at}" for at, (_, _, marked) in enumerate(result.columns))
     statement = f"copy t ({names}) to stdout {options}"
     form = FORMATS[options]
     stream = copied(result, form, forced="force" in options)
-    once = seen(link(result, strategy, finds=finds), statement, stream)
-    assert seen(link(result, strategy, finds=finds), statement, stream, cuts) == once
+    once = masked_output(link(result, strategy, finds=finds), statement, stream)
+    assert masked_output(link(result, strategy, finds=finds), statement, stream, cuts) == once
     if strategy is not Strategy.HASH:
-        assert seen(link(result, strategy, finds=finds), statement, once) == once
+        assert masked_output(link(result, strategy, finds=finds), statement, once) == once
     assert [tag for tag, _ in pg.split(once)] == [tag for tag, _ in pg.split(stream)]
     was = [body for tag, body in pg.split(stream) if tag == b"d"]
     now = [body for tag, body in pg.split(once) if tag == b"d"]

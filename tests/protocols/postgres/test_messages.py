@@ -1,4 +1,4 @@
-"""Messages, both ways: what is written reads back, and what is malformed is refused."""
+"""Encoding and parsing of PostgreSQL messages, including malformed ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LAYOUTS: dict[str, tuple[bytes, bytes]] = {
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_layouts(name: str) -> None:
+def test_message_has_the_documented_bytes(name: str) -> None:
     made, expected = LAYOUTS[name]
     assert made == expected
 
@@ -51,7 +51,7 @@ CELLS = st.one_of(st.none(), st.binary(max_size=8))
 
 
 @given(TEXTS, TEXTS, st.lists(CELLS, max_size=4), st.lists(st.integers(0, 1)), st.lists(st.integers(0, 1)))
-def test_binds_read_back(
+def test_bind_message_round_trips(
     portal: str, statement: str, values: list[bytes | None], formats: list[int], results: list[int]
 ) -> None:
     raw = pg.bind(portal, statement, values, formats, results)
@@ -65,7 +65,7 @@ def test_binds_read_back(
 
 
 @given(st.integers(0, 2**32 - 1), st.lists(CELLS, max_size=4))
-def test_function_calls_read_back(oid: int, arguments: list[bytes | None]) -> None:
+def test_function_call_message_round_trips(oid: int, arguments: list[bytes | None]) -> None:
     raw = pg.function_call(oid, arguments)
     assert m.parse_function_call(raw, 5, len(raw)) == (oid, tuple(arguments))
     with pytest.raises(ProtocolViolation):
@@ -76,7 +76,7 @@ OIDS = st.integers(0, 2**32 - 1)
 
 
 @given(st.lists(st.tuples(TEXTS, OIDS, st.integers(0, 1), OIDS, st.integers(-(2**15), 2**15 - 1)), max_size=5))
-def test_descriptions_read_back(fields: list[tuple[str, int, int, int, int]]) -> None:
+def test_row_description_round_trips(fields: list[tuple[str, int, int, int, int]]) -> None:
     body = pg.row_description(*fields)[5:]
     assert m.parse_row_description(body) == tuple(m.PostgresField(*field) for field in fields)
     with pytest.raises(ProtocolViolation):
@@ -84,17 +84,17 @@ def test_descriptions_read_back(fields: list[tuple[str, int, int, int, int]]) ->
 
 
 @given(st.dictionaries(TEXTS.filter(bool), TEXTS, max_size=5))
-def test_startup_parameters_read_back(parameters: dict[str, str]) -> None:
+def test_startup_parameters_round_trip(parameters: dict[str, str]) -> None:
     assert m.parse_parameters(m.startup(parameters)[8:]) == parameters
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_reports_read_back(text: str, detail: str, hint: str) -> None:
+def test_error_report_round_trips(text: str, detail: str, hint: str) -> None:
     report = m.parse_report(m.report(b"N", "WARNING", "01000", text, detail, hint)[5:])
     assert report == m.ErrorFields("WARNING", "01000", text, detail, hint)
 
 
-def test_a_text_with_a_zero_byte_is_refused() -> None:
+def test_text_with_a_zero_byte_is_a_protocol_violation() -> None:
     with pytest.raises(ProtocolViolation):
         pg.query("a\0b")
     with pytest.raises(ProtocolViolation):
@@ -107,12 +107,12 @@ TAGS = [("SELECT 5", 5), ("INSERT 0 3", 3), ("BEGIN", None), ("", None), ("COPY 
 
 
 @pytest.mark.parametrize(("tag", "rows"), [*TAGS, ("SELECT " + "9" * 5000, None)])
-def test_row_counts(tag: str, rows: int | None) -> None:
+def test_row_count_is_read_from_the_command_tag(tag: str, rows: int | None) -> None:
     assert m.rows_of(tag) == rows
 
 
 @given(st.binary(max_size=60))
-def test_readers_refuse_what_they_cannot_read(data: bytes) -> None:
+def test_arbitrary_bytes_parse_or_are_a_protocol_violation(data: bytes) -> None:
     end = len(data)
     for read in (m.parse_bind, m.parse_function_call, m.parse_oids, m.last_cstring, m.read_cstring):
         try:
@@ -126,7 +126,7 @@ def test_readers_refuse_what_they_cannot_read(data: bytes) -> None:
             continue
 
 
-def test_type_oids_fill_their_message() -> None:
+def test_truncated_type_oids_are_a_protocol_violation() -> None:
     raw = struct.pack("!H2I", 2, 23, 25)
     assert m.parse_oids(raw, 0, len(raw)) == (23, 25)
     for end in (1, len(raw) - 1):

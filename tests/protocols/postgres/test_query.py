@@ -1,4 +1,4 @@
-"""A query of its own, cut anywhere, from a target that may break the protocol."""
+"""A query that the gateway itself sends, with chunked answers and protocol violations of the target."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ANSWER = b"".join(
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 7, 64, 10_000])
-def test_rows_come_out_however_the_bytes_are_cut(step: int) -> None:
+def test_rows_of_a_query_are_read_from_chunks_of_any_size(step: int) -> None:
     query = PostgresQuery("select $1", ["x"])
     rows: list[Row] = []
     for at in range(0, len(ANSWER), step):
@@ -39,7 +39,7 @@ def test_rows_come_out_however_the_bytes_are_cut(step: int) -> None:
     assert query.error is None
 
 
-def test_a_value_stays_a_value() -> None:
+def test_bind_value_is_sent_as_a_value_in_a_bind_message() -> None:
     sent = PostgresQuery("select $1, $2", ["'; drop table x; --", None]).start()
     tags = []
     pos = 0
@@ -52,7 +52,7 @@ def test_a_value_stays_a_value() -> None:
     assert tags == ["P", "B", "D", "E", "S"]
 
 
-def test_an_error_is_kept_until_the_end() -> None:
+def test_error_of_a_query_is_available_after_ready() -> None:
     query = PostgresQuery("select x")
     assert query.feed(m.error_response("42703", "column x does not exist", hint="look")) == []
     assert not query.finished
@@ -65,18 +65,18 @@ def test_an_error_is_kept_until_the_end() -> None:
 @pytest.mark.parametrize(
     "data",
     [b"D\xff\xff\xff\xff", b"D\0\0\0\x03", m.message(b"D", b"\0\x02\0\0"), m.message(b"G"), m.message(b"D", b"\0\0x")],
-    ids=["a huge message", "a length below its own", "a short row", "a copy", "a row with more than its cells"],
+    ids=["a huge message", "a length below the minimum", "a short row", "a copy", "a row with extra bytes"],
 )
-def test_a_target_that_breaks_the_protocol_is_refused(data: bytes) -> None:
+def test_malformed_answer_to_a_query_is_a_protocol_violation(data: bytes) -> None:
     with pytest.raises(ProtocolViolation):
         PostgresQuery("select 1").feed(data)
 
 
-def test_a_cell_that_ends_behind_its_row() -> None:
+def test_cell_longer_than_its_row_is_a_protocol_violation() -> None:
     with pytest.raises(ProtocolViolation):
         cells(m.INT16.pack(1) + m.INT32.pack(100) + b"short")
 
 
-def test_a_zero_byte_in_a_statement_is_refused() -> None:
+def test_statement_with_a_zero_byte_is_a_protocol_violation() -> None:
     with pytest.raises(ProtocolViolation):
         PostgresQuery("select 1\0; drop table x").start()

@@ -1,4 +1,4 @@
-"""Recorded bytes as values, cut anywhere."""
+"""Recorded bytes read as values, in chunks of any size."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STREAM = b"".join(
 )
 VALUES: list[Result] = [
     Problem("NOTICE", "hello", code="00000", fails=False),
-    ResultColumns(("größe", "b")),
+    ResultColumns(("größe", "b"), ("text", "text")),
     Row(("ü\t\n", None)),
     Row(("", "\\xdead")),
     Finished("SELECT 2"),
@@ -46,23 +46,23 @@ VALUES: list[Result] = [
 
 
 @pytest.mark.parametrize("step", [1, 3, 11, 10_000])
-def test_values_come_out_however_the_bytes_are_cut(step: int) -> None:
+def test_recorded_values_are_read_from_chunks_of_any_size(step: int) -> None:
     results = PostgresResults()
     assert [one for at in range(0, len(STREAM), step) for one in results.feed(STREAM[at : at + step])] == VALUES
 
 
-def test_a_value_that_is_too_large_to_gather_is_left_out_and_the_next_one_is_read() -> None:
+def test_row_too_large_to_read_is_omitted_and_the_next_row_is_read() -> None:
     large = row(b"x" * (17 << 20))
     results = PostgresResults()
     found = [one for at in range(0, len(large), 1 << 20) for one in results.feed(large[at : at + (1 << 20)])]
-    assert [one.text for one in found if isinstance(one, Problem)] == [f"an answer of {len(large)} bytes is left out"]
+    assert [one.text for one in found if isinstance(one, Problem)] == [f"a result of {len(large)} bytes is omitted"]
     assert results.feed(row(b"next")) == [Row(("next",))]
 
 
-def test_a_binary_cursor_is_readable() -> None:
+def test_binary_value_is_read_as_hexadecimal_text() -> None:
     assert PostgresResults().feed(described(("b", 1)) + row(b"\x00\xff"))[1] == Row(("\\x00ff",))
 
 
-def test_bytes_that_are_no_rows() -> None:
+def test_malformed_recorded_row_is_a_protocol_violation() -> None:
     with pytest.raises(ProtocolViolation):
         PostgresResults().feed(m.message(b"D", b"\0\x05"))

@@ -19,7 +19,7 @@ def with_answer(place: int, *rows: Row) -> list[list[Row]]:
     return [list(rows) if index == place else answer for index, answer in enumerate(EMPTY)]
 
 
-def test_a_target_without_anything() -> None:
+def test_schema_of_an_empty_target_is_empty() -> None:
     assert asdict(target_schema(EMPTY)) == asdict(TargetSchema())
 
 
@@ -36,18 +36,18 @@ def test_a_target_without_anything() -> None:
         with_answer(5, ("1", "public", "t", "t", '["x"]')),
     ],
 )
-def test_attack_an_answer_that_is_none(answers: list[list[Row]]) -> None:
+def test_attack_malformed_schema_answer_is_a_protocol_violation(answers: list[list[Row]]) -> None:
     with pytest.raises(ProtocolViolation):
         target_schema(answers)
 
 
 @given(st.lists(st.lists(st.tuples(*[st.none() | st.text(max_size=4)] * 8), max_size=2), min_size=6, max_size=6))
-def test_whatever_a_target_answers_is_a_schema_or_a_violation(answers: list[list[Row]]) -> None:
+def test_arbitrary_schema_answers_parse_as_a_schema_or_a_violation(answers: list[list[Row]]) -> None:
     with contextlib.suppress(ProtocolViolation):
         target_schema(answers)
 
 
-def test_types_made_of_harmful_ones_are_harmful() -> None:
+def test_type_built_from_a_harmful_type_is_harmful() -> None:
     rows: list[Row] = [
         ("1", "public", "a", "f", None),
         ("2", "public", "b", "t", "[1]"),
@@ -63,6 +63,6 @@ def test_types_made_of_harmful_ones_are_harmful() -> None:
     }
 
 
-def test_tags_in_comments() -> None:
+def test_tags_are_read_from_comments() -> None:
     assert tags("Where to write to. #pii, #contact:mail (#gdpr) #last.") == {"pii", "contact:mail", "gdpr", "last"}
     assert tags("no. 1 # not") == frozenset()

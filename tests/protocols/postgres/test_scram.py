@@ -1,4 +1,4 @@
-"""The client's side of SCRAM, against the library's server."""
+"""The client side of SCRAM, against the server of a library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SALT = b"0123456789abcdef"
 
 
 def converse(user: str, password: str, stored: str, *, binding: bytes | None, plus: bool, theirs: bytes | None) -> None:
-    """Raises what the side that is not content raises."""
+    """Run the exchange; raise the error of the side that rejects it."""
     mechanism = ScramMechanism("SCRAM-SHA-256-PLUS" if plus else "SCRAM-SHA-256")
     server = mechanism.make_server(
         lambda _: ScramMechanism("SCRAM-SHA-256").make_auth_info(stored),
@@ -39,7 +39,7 @@ def acceptable(text: str) -> bool:
 
 @given(TEXT, TEXT.filter(acceptable), st.booleans(), st.booleans())
 @settings(max_examples=examples(60), deadline=None)
-def test_the_library_takes_our_proof_and_we_take_its(user: str, password: str, bound: bool, plus: bool) -> None:
+def test_scram_exchange_with_a_library_server_succeeds(user: str, password: str, bound: bool, plus: bool) -> None:
     if not acceptable(user):
         user = "somebody"
     binding = b"certificate" if bound else None
@@ -49,15 +49,15 @@ def test_the_library_takes_our_proof_and_we_take_its(user: str, password: str, b
 
 
 @pytest.mark.parametrize(("user", "password"), [("a=b,c", "x"), ("u", "pass\u00adword"), ("u", "\u2168\u00a0x")])
-def test_names_are_escaped_and_passwords_prepared(user: str, password: str) -> None:
+def test_scram_escapes_user_names_and_prepares_passwords(user: str, password: str) -> None:
     converse(user, password, password, binding=None, plus=False, theirs=None)
 
 
-def test_a_password_that_saslprep_refuses_is_taken_as_it_is() -> None:
+def test_password_rejected_by_saslprep_is_used_unchanged() -> None:
     assert derive(Secret("a\u0007b"), SALT, 4096) != derive(Secret("ab"), SALT, 4096)
 
 
-def test_the_wrong_password_and_the_wrong_certificate() -> None:
+def test_scram_exchange_with_a_wrong_password_or_certificate_fails() -> None:
     with pytest.raises(ScramException):
         converse("u", "right", "wrong", binding=None, plus=False, theirs=None)
     with pytest.raises(ScramException):
@@ -65,7 +65,7 @@ def test_the_wrong_password_and_the_wrong_certificate() -> None:
 
 
 @given(st.text(max_size=60))
-def test_challenges_and_proofs_of_any_text_are_rejected(text: str) -> None:
+def test_arbitrary_scram_challenges_and_signatures_are_rejected(text: str) -> None:
     exchange = ScramExchange("u", binding=None, plus=False)
     with pytest.raises(Rejected):
         exchange.challenge(text)
@@ -73,12 +73,12 @@ def test_challenges_and_proofs_of_any_text_are_rejected(text: str) -> None:
         exchange.check("v=" + text)
 
 
-def test_an_exchange_that_was_not_asked_proves_nothing() -> None:
+def test_scram_signature_before_a_challenge_is_rejected() -> None:
     with pytest.raises(Rejected):
         ScramExchange("u", binding=None, plus=False).check("v=")
 
 
-def test_the_cache_is_bounded_and_shows_nothing() -> None:
+def test_scram_key_cache_is_bounded_and_hides_its_secrets() -> None:
     cache, keys = KeyCache(), Keys(b"client", b"server")
     for rounds in range(4096, 4096 + 600):
         cache.keep(Secret("p"), SALT, rounds, keys)
@@ -91,7 +91,9 @@ def test_the_cache_is_bounded_and_shows_nothing() -> None:
 
 
 @given(st.binary(max_size=3), st.binary(max_size=3), st.text(max_size=3), st.text(max_size=3))
-def test_cached_keys_belong_to_one_password_and_salt(one: bytes, two: bytes, first: str, second: str) -> None:
+def test_cached_scram_keys_are_found_by_their_password_and_salt_only(
+    one: bytes, two: bytes, first: str, second: str
+) -> None:
     cache, keys = KeyCache(), Keys(b"client", b"server")
     try:
         cache.keep(Secret(first), one, 4096, keys)

@@ -1,4 +1,4 @@
-"""Cells: reaching the texts inside, putting others back, and never breaking on what is there."""
+"""Cells: reading the texts inside, replacing them, and handling malformed data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def codec_of(oid: int, form: int) -> TextCodec:
 
 
 def numeric(text: str) -> bytes:
-    """As the server encodes it: base-10000 digits without zeros at either end."""
+    """Encode as the server does: base-10000 digits without zeros at either end."""
     sign, digits, exponent = Decimal(text).as_tuple()
     assert isinstance(exponent, int)
     scale = max(-exponent, 0)
@@ -97,21 +97,21 @@ CELLS: st.SearchStrategy[tuple[int, bytes]] = st.one_of(
 
 
 @given(CELLS)
-def test_a_cell_rebuilt_from_its_own_texts_is_the_same_cell(cell: tuple[int, bytes]) -> None:
+def test_cell_rebuilt_from_its_own_texts_is_unchanged(cell: tuple[int, bytes]) -> None:
     oid, data = cell
     codec = codec_of(oid, BINARY)
     assert codec.rebuild(data, codec.leaves(data)) == data
 
 
 @given(NUMBERS)
-def test_numerics_read_as_the_server_prints_them(number: Decimal) -> None:
+def test_binary_numeric_is_read_as_the_server_prints_it(number: Decimal) -> None:
     (text,) = codec_of(NUMERIC, BINARY).leaves(numeric(f"{number:f}"))
     expected = f"{number:f}"
     assert text.decode() == (expected if number else expected.lstrip("-"))
 
 
 @pytest.mark.parametrize("special", [0xC000, 0xD000, 0xF000])
-def test_not_a_number_and_the_infinities_hold_no_text(special: int) -> None:
+def test_numeric_nan_and_infinities_contain_no_text(special: int) -> None:
     cell = struct.pack("!hhHh", 0, 0, special, 0)
     codec = codec_of(NUMERIC, BINARY)
     assert codec.leaves(cell) == []
@@ -119,19 +119,21 @@ def test_not_a_number_and_the_infinities_hold_no_text(special: int) -> None:
 
 
 @given(st.binary(max_size=60), st.sampled_from([UNKNOWN, RECORD]))
-def test_bytes_of_an_unknown_type_never_break(data: bytes, oid: int) -> None:
+def test_cell_of_an_unknown_type_is_rebuilt_unchanged(data: bytes, oid: int) -> None:
     codec = codec_of(oid, BINARY)
     assert codec.rebuild(data, codec.leaves(data)) == data
 
 
 @given(st.binary(max_size=60), st.sampled_from([JSONB, INT8, NUMERIC, INET, TEXT_ARRAY, INT8_ARRAY, 3807]))
-def test_a_malformed_cell_is_an_error_and_nothing_else(data: bytes, oid: int) -> None:
+def test_malformed_cell_raises_only_expected_errors(data: bytes, oid: int) -> None:
     codec = codec_of(oid, BINARY)
-    with suppress(ProtocolViolation, ValueError, struct.error, IndexError):  # what a pipeline turns into a refusal
+    with suppress(
+        ProtocolViolation, ValueError, struct.error, IndexError
+    ):  # errors that a pipeline turns into a denial
         codec.leaves(data)
 
 
-def test_deeply_nested_records_are_walked_once() -> None:
+def test_text_in_60_nested_records_is_read_and_replaced() -> None:
     cell = record([(25, b"x")])
     for _ in range(60):
         cell = record([(RECORD, cell)])
@@ -140,17 +142,17 @@ def test_deeply_nested_records_are_walked_once() -> None:
     assert codec.leaves(codec.rebuild(cell, [b"longer"])) == [b"longer"]
 
 
-def test_an_array_that_is_cut_short_is_not_taken_for_an_empty_one() -> None:
+def test_truncated_array_is_a_protocol_violation() -> None:
     with pytest.raises(ProtocolViolation):
         codec_of(TEXT_ARRAY, BINARY).leaves(array(25, [b"secret"])[:-3])
 
 
-def test_a_number_too_large_for_its_column_is_refused() -> None:
+def test_number_too_large_for_its_type_raises() -> None:
     with pytest.raises(ValueError, match="does not fit"):
         codec_of(INT8, BINARY).rebuild(bytes(8), [b"9" * 30])
 
 
-def test_kinds_say_what_a_replacement_must_be() -> None:
+def test_column_has_the_text_kind_of_its_type() -> None:
     kinds = {16: TextKind.OPAQUE, 25: TextKind.TEXT, JSONB: TextKind.JSON, 114: TextKind.JSON, INT8: TextKind.NUMBER,
              NUMERIC: TextKind.NUMBER, INET: TextKind.ADDRESS, 650: TextKind.ADDRESS, BYTEA: TextKind.TEXT,
              1182: TextKind.OPAQUE, UNKNOWN: TextKind.TEXT}  # fmt: skip
@@ -159,7 +161,7 @@ def test_kinds_say_what_a_replacement_must_be() -> None:
 
 
 @given(st.lists(st.lists(st.one_of(st.none(), st.binary(max_size=20)), min_size=3, max_size=3), min_size=1, max_size=6))
-def test_rows_put_back_unchanged_are_the_same_bytes(rows: list[list[bytes | None]]) -> None:
+def test_rows_with_unchanged_texts_keep_their_bytes(rows: list[list[bytes | None]]) -> None:
     block = b"".join(pg.data_row(*row) for row in rows)
     layout = layout_of(pg.row_description("a", ("b", 20), "c")[5:])
     event = PostgresRows(1, layout, block, len(rows))
@@ -173,7 +175,7 @@ def test_rows_put_back_unchanged_are_the_same_bytes(rows: list[list[bytes | None
     st.lists(st.lists(st.one_of(st.none(), st.binary(max_size=9)), min_size=2, max_size=2), min_size=1, max_size=6),
     st.binary(max_size=30),
 )
-def test_rows_with_replaced_texts_are_rows_again(rows: list[list[bytes | None]], new: bytes) -> None:
+def test_rows_with_replaced_texts_are_encoded_as_valid_rows(rows: list[list[bytes | None]], new: bytes) -> None:
     event = PostgresRows(
         1, layout_of(pg.row_description("a", "b")[5:]), b"".join(pg.data_row(*row) for row in rows), len(rows)
     )
@@ -181,7 +183,7 @@ def test_rows_with_replaced_texts_are_rows_again(rows: list[list[bytes | None]],
     assert event.encode() == b"".join(pg.data_row(row[0], None if row[1] is None else new) for row in rows)
 
 
-def test_rows_refuse_a_wrong_number_of_texts() -> None:
+def test_replacement_with_a_wrong_number_of_texts_raises() -> None:
     event = PostgresRows(1, layout_of(pg.row_description("a")[5:]), pg.data_row("x"), 1)
     with pytest.raises((ValueError, IndexError)):
         event.replace(0, [b"x", b"y"])
@@ -199,17 +201,17 @@ def test_rows_refuse_a_wrong_number_of_texts() -> None:
         b"D\0\0\0\x0a\0\x01\x7f\xff\xff\xff",
     ],
 )
-def test_rows_that_do_not_fit_their_lengths_are_refused(row: bytes) -> None:
+def test_rows_with_inconsistent_lengths_are_a_protocol_violation(row: bytes) -> None:
     event = PostgresRows(1, layout_of(pg.row_description("a")[5:]), row, 1)
     with pytest.raises(ProtocolViolation):
         event.texts(0)
 
 
 @given(st.binary(max_size=40), st.sampled_from([0, 16, 20, 21, 23, 25, 700, 701, 869, 1700, 2950, 3802]))
-def test_a_value_is_readable_whatever_it_is(value: bytes, oid: int) -> None:
+def test_arbitrary_value_of_any_type_is_readable(value: bytes, oid: int) -> None:
     assert isinstance(readable(value, oid), bytes)
 
 
-def test_a_column_keeps_where_it_stands_in_its_table() -> None:
+def test_column_keeps_its_table_and_position() -> None:
     column, _ = describe(PostgresField("c", 25, 0, table=16_400, place=3))
     assert (column.table, column.position) == (16_400, 3)

@@ -1,4 +1,4 @@
-"""Changing values of any type: the number of rows and columns stays, and what comes out can be read again."""
+"""Masking values of any type: the number of rows and columns stays, and the result is valid."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ CELLS = st.one_of(
     st.sampled_from([TEXT, BINARY]),
     st.sampled_from(Strategy),
 )
-def test_rows_and_columns_stay_as_many_whatever_is_in_them(
+def test_masking_keeps_the_number_of_rows_and_columns(
     rows: list[tuple[bytes | None, bytes | None]], oid: int, form: int, strategy: Strategy
 ) -> None:
     block = b"".join(pg.data_row(*row) for row in rows)
@@ -71,7 +71,7 @@ def test_rows_and_columns_stay_as_many_whatever_is_in_them(
 
 
 @given(st.sampled_from(OIDS), st.sampled_from([TEXT, BINARY]), CELLS.filter(bool), st.sampled_from(Strategy))
-def test_what_comes_out_is_read_as_its_type(oid: int, form: int, cell: bytes, strategy: Strategy) -> None:
+def test_masked_value_is_valid_for_its_type(oid: int, form: int, cell: bytes, strategy: Strategy) -> None:
     made = change_cell(oid, form, cell, substitutes(strategy).change)
     codec = scalar_codec(oid, form)
     if made is None or codec is None or made == cell:
@@ -85,7 +85,7 @@ def test_what_comes_out_is_read_as_its_type(oid: int, form: int, cell: bytes, st
     CELLS.filter(bool),
     st.sampled_from([strategy for strategy in Strategy if strategy is not Strategy.HASH]),  # a hash is hashed, too
 )
-def test_masked_twice_is_masked_once(oid: int, form: int, cell: bytes, strategy: Strategy) -> None:
+def test_masking_of_a_cell_is_idempotent(oid: int, form: int, cell: bytes, strategy: Strategy) -> None:
     change = substitutes(strategy).change
     once = change_cell(oid, form, cell, change)
     if once is not None:
@@ -101,7 +101,7 @@ def test_masked_twice_is_masked_once(oid: int, form: int, cell: bytes, strategy:
         (3904, b"[3,9)", b"\x02" + struct.pack("!iiii", 4, 3, 4, 9)),
     ],
 )
-def test_what_has_no_hashes_becomes_null_in_both_formats(oid: int, text: bytes, binary: bytes) -> None:
+def test_hash_strategy_nulls_types_without_hashes_in_both_formats(oid: int, text: bytes, binary: bytes) -> None:
     by = substitutes(Strategy.HASH).change
     assert change_cell(oid, TEXT, text, by) is change_cell(oid, BINARY, binary, by) is None
     for strategy in (Strategy.REPLACE, Strategy.PARTIAL):
@@ -114,11 +114,11 @@ def test_what_has_no_hashes_becomes_null_in_both_formats(oid: int, text: bytes, 
     ("cell", "made"),
     [(b"$1,234.56", b"$0.00"), (b"-1.234,56 \xe2\x82\xac", b"0,00 \xe2\x82\xac"), (b"(\xc2\xa51,234)", b"\xc2\xa50")],
 )
-def test_money_keeps_its_currency(cell: bytes, made: bytes) -> None:
+def test_masked_money_keeps_its_currency(cell: bytes, made: bytes) -> None:
     assert change_cell(790, TEXT, cell, substitutes(Strategy.REPLACE).change) == made
 
 
-def test_an_hstore_keeps_its_shape() -> None:
+def test_masked_hstore_keeps_its_structure() -> None:
     def text(value: bytes) -> bytes:
         return struct.pack("!i", len(value)) + value
 
@@ -130,15 +130,15 @@ def test_an_hstore_keeps_its_shape() -> None:
 @pytest.mark.parametrize(
     ("oid", "least", "most"), [(21, -(2**15), -(2**14)), (23, -(2**31), -(2**30)), (20, -(2**63), -(2**62))]
 )
-def test_hashed_numbers_lie_at_the_end_of_their_type(oid: int, least: int, most: int) -> None:
-    """So that hardly a number of somebody's passes for a hash."""
+def test_hashed_numbers_are_at_the_lower_end_of_their_type(oid: int, least: int, most: int) -> None:
+    """So that a real number is rarely mistaken for a hash."""
     by = substitutes(Strategy.HASH).change
     found = {int(change_cell(oid, TEXT, b"%d" % number, by) or b"0") for number in range(200)}
     assert all(least <= number < most for number in found)
     assert len(found) > 190
 
 
-def test_what_nobody_changes_stays_byte_for_byte() -> None:
+def test_cell_whose_values_are_unchanged_keeps_its_bytes() -> None:
     def stays(_scalar: Scalar, value: bytes) -> bytes:
         return value
 
@@ -174,12 +174,12 @@ def test_what_nobody_changes_stays_byte_for_byte() -> None:
     ],
 )
 @pytest.mark.parametrize("strategy", [Strategy.PARTIAL, Strategy.HASH])
-def test_what_is_strange_becomes_null(oid: int, cell: bytes, strategy: Strategy) -> None:
-    """Attack: write a value in a way that masking does not know."""
+def test_value_in_an_unusual_notation_becomes_null(oid: int, cell: bytes, strategy: Strategy) -> None:
+    """Attack: write a value in a notation that masking does not know."""
     assert change_cell(oid, TEXT, cell, substitutes(strategy).change) is None
 
 
-def test_a_null_element_is_told_in_the_head_of_its_array() -> None:
+def test_array_header_flags_a_masked_null_element() -> None:
     def gone(_scalar: Scalar, _value: bytes) -> None:
         return None
 
@@ -215,8 +215,10 @@ def test_a_null_element_is_told_in_the_head_of_its_array() -> None:
     ],
 )
 @pytest.mark.parametrize("strategy", [Strategy.PARTIAL, Strategy.HASH, Strategy.REPLACE])
-def test_both_formats_become_the_same_value(oid: int, text: bytes, binary: bytes, strategy: Strategy) -> None:
-    """Else the format that a client asks for would break its joins."""
+def test_masked_value_is_equal_in_text_and_binary_format(
+    oid: int, text: bytes, binary: bytes, strategy: Strategy
+) -> None:
+    """Otherwise, the requested format would break a client's joins."""
     seen: list[bytes | None] = []
 
     def told(by: Callable[[Scalar, bytes], bytes | None]) -> Callable[[Scalar, bytes], bytes | None]:

@@ -1,4 +1,4 @@
-"""Batches that arrive in parts: what is forwarded early, and what becomes of refusals and reviews behind it."""
+"""Batches that arrive in parts: what is forwarded early, and how later denials and reviews are handled."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ from postern.relay.link import Close, HoldEffect
 
 RUN = [pg.parse("insert"), pg.bind(), pg.execute()]
 DONE = [pg.parse_complete(), pg.bind_complete(), pg.command_complete("INSERT 0 1")]
-POISON = pg.parse("refused by the gateway")
+POISON = pg.parse("denied by the gateway")
 SYNTAX = pg.error("syntax error at or near refused")
 FAILED = Completed(1, error_code="42601", error="bad")
 INSERTED = Completed(1, "INSERT 0 1", 1)
 QUESTION = HoldEffect("t1", "may review this run?")
 TOO_LATE = (
-    "may review this run?; statements before it in the same batch have run already, so it cannot wait for a review "
-    "and was refused with them"
+    "may review this run?; statements before it in the same batch have already run, so it cannot wait for a review "
+    "and was denied together with them"
 )
 TOO_LATE_HINT = "Send it in a batch of its own (a Sync before it), or send the whole batch without a pause or a Flush."
 
-UNNEEDED: dict[str, list[Interceptor]] = {"no rule": [], "masking": [Masks()], "looks": [ReadsAll()]}
+UNNEEDED: dict[str, list[Interceptor]] = {"no rule": [], "masking": [Masks()], "reading": [ReadsAll()]}
 NEEDED: dict[str, list[Interceptor]] = {"deny": [Words()], "review": [Asks()], "deny and masking": [Words(), Masks()]}
 ALL = {**UNNEEDED, **NEEDED}
 
 
 def describes(interceptors: list[Interceptor]) -> list[bytes]:
-    """What the gateway puts in front of each Execute where somebody looks at rows."""
+    """The messages that the gateway inserts before each Execute if an interceptor reads rows."""
     return [pg.describe_portal()] if any(isinstance(one, Masks | ReadsAll) for one in interceptors) else []
 
 
@@ -63,7 +63,7 @@ def described(interceptors: list[Interceptor]) -> list[bytes]:
 
 
 def begun(play: Playbook, policy: str) -> list[Interceptor]:
-    """The client sends a statement without a Sync, and waits."""
+    """Send a statement without a Sync and wait, as a client."""
     interceptors = ALL[policy]
     sent = [*RUN[:2], *describes(interceptors), RUN[2]]
     play >> from_client(*RUN)
@@ -75,7 +75,7 @@ def begun(play: Playbook, policy: str) -> list[Interceptor]:
 
 
 @pytest.mark.parametrize("policy", ALL)
-def test_error_reaches_client_that_has_not_sent_its_sync(policy: str) -> None:
+def test_error_reaches_a_client_that_has_not_sent_its_sync(policy: str) -> None:
     with playbook(*ALL[policy]) as play:
         begun(play, policy)
         play >> from_target(pg.error("bad"))
@@ -113,7 +113,7 @@ def test_batch_that_is_judged_whole_is_forwarded_only_after_a_pause(policy: str)
 
 
 @pytest.mark.parametrize("policy", UNNEEDED)
-def test_batch_that_is_judged_in_parts_is_never_kept_back(policy: str) -> None:
+def test_batch_that_is_judged_in_parts_is_forwarded_at_once(policy: str) -> None:
     link = links(*UNNEEDED[policy])()
     assert link.receive(Side.CLIENT, b"".join(RUN)[:-1])
     assert not link.open_batch
@@ -128,7 +128,9 @@ def test_batch_that_is_judged_in_parts_is_never_kept_back(policy: str) -> None:
         ([Words(), Masks(), Asks()], True, True),
     ],
 )
-def test_greatest_need_of_all_interceptors_decides(interceptors: list[Interceptor], waits: bool, reviews: bool) -> None:
+def test_batch_need_is_the_strictest_of_all_interceptors(
+    interceptors: list[Interceptor], waits: bool, reviews: bool
+) -> None:
     link = links(*interceptors)()
     link.receive(Side.CLIENT, b"".join(RUN))
     assert (bool(link.open_batch), link.may_review_batches) == (waits, reviews)
@@ -145,7 +147,7 @@ def test_pause_without_an_open_batch_changes_nothing() -> None:
         play.leave()
 
 
-def test_policy_that_needs_no_batches_any_more_forwards_what_was_kept_back() -> None:
+def test_withheld_batch_is_forwarded_after_a_policy_without_batch_need() -> None:
     with playbook(Words()) as play:
         play >> from_client(*RUN)
         play >> renew(pipeline())
@@ -160,8 +162,8 @@ def test_policy_that_needs_no_batches_any_more_forwards_what_was_kept_back() -> 
 
 
 @pytest.mark.parametrize("end", [pg.sync(), pg.flush(), b""])
-def test_refusal_fails_what_the_batch_has_run(end: bytes) -> None:
-    """The target fails at once, also where the client's Sync is still to come."""
+def test_denial_rolls_back_the_part_of_the_batch_that_has_run(end: bytes) -> None:
+    """The target fails at once, even before the client's Sync."""
     with playbook(Words()) as play:
         begun(play, "deny")
         play >> from_client(pg.parse("drop"), end)
@@ -178,8 +180,8 @@ def test_refusal_fails_what_the_batch_has_run(end: bytes) -> None:
         play.forwarded()
 
 
-def test_refusal_behind_a_part_that_has_run_nothing_does_not_fail_the_transaction() -> None:
-    """The target's answers to the first part are flushed, so that the refusal's turn comes."""
+def test_denial_after_a_part_that_only_prepared_does_not_fail_the_transaction() -> None:
+    """The target's answers to the first part are flushed so that the denial follows them."""
     with playbook(Words()) as play:
         play >> from_client(pg.parse("select 1", "s"))
         play >> pause()
@@ -195,7 +197,7 @@ def test_refusal_behind_a_part_that_has_run_nothing_does_not_fail_the_transactio
         play.forwarded()
 
 
-def test_refusal_of_the_first_part_reaches_the_client_at_once_and_the_target_never() -> None:
+def test_denial_of_the_first_part_is_sent_at_once_and_not_to_the_target() -> None:
     with playbook(Words()) as play:
         play >> from_client(*RUN, pg.parse("drop"))
         play >> pause()
@@ -205,7 +207,7 @@ def test_refusal_of_the_first_part_reaches_the_client_at_once_and_the_target_nev
         play << to_client(pg.ready())
 
 
-def test_error_of_the_target_hides_a_refusal_behind_it() -> None:
+def test_error_of_the_target_suppresses_a_later_denial() -> None:
     with playbook(Words()) as play:
         begun(play, "deny")
         play >> from_target(pg.error("bad"))
@@ -220,17 +222,17 @@ def test_error_of_the_target_hides_a_refusal_behind_it() -> None:
         play.forwarded()
 
 
-def test_query_that_is_refused_behind_a_part_ends_the_batch_with_an_error() -> None:
+def test_denied_query_after_a_part_ends_the_batch_with_an_error() -> None:
     with playbook(Words()) as play:
         begun(play, "deny")
         play >> from_client(pg.query("drop"))
-        play << operation(2, "drop") << refusal(2) << to_target(pg.query("refused by the gateway"))
+        play << operation(2, "drop") << refusal(2) << to_target(pg.query("denied by the gateway"))
         play >> from_target(*DONE, SYNTAX, pg.ready())
         play << INSERTED << to_client(*DONE, refused(), pg.ready())
 
 
-def test_refusal_behind_a_copy_that_begins_fails_the_copy() -> None:
-    """The target gets a message that does not belong into a copy: its error says so, and the refusal is skipped."""
+def test_denial_after_a_starting_copy_fails_the_copy() -> None:
+    """The target receives a message that is invalid in a copy. Its error is sent and the denial is skipped."""
     unexpected = "unexpected message type 0x50 during COPY from stdin"
     with playbook(Words()) as play:
         play >> from_client(pg.parse("copy t from stdin"), pg.bind(), pg.execute())
@@ -253,7 +255,7 @@ def test_refusal_behind_a_copy_that_begins_fails_the_copy() -> None:
 
 
 @pytest.mark.parametrize("approved", [True, False])
-def test_review_of_the_first_part_holds_all_of_it(approved: bool) -> None:
+def test_review_of_the_first_part_holds_the_whole_part(approved: bool) -> None:
     batch = [*RUN, pg.parse("review this"), pg.bind(), pg.execute()]
     with playbook(Asks()) as play:
         play >> from_client(*batch)
@@ -262,7 +264,7 @@ def test_review_of_the_first_part_holds_all_of_it(approved: bool) -> None:
         play >> from_client(pg.sync())
         if approved:
             play >> resume("t1", FORWARD)
-            play << QUESTION  # it is asked about its Parse first
+            play << QUESTION  # the Parse is reviewed first
         play >> resume("t1", FORWARD if approved else Refuse("asks", "no"))
         if approved:
             play << operation(1, "insert") << operation(2, "review this")
@@ -277,7 +279,7 @@ def test_review_of_the_first_part_holds_all_of_it(approved: bool) -> None:
 
 
 @pytest.mark.parametrize("first", ["a pause", "a flush"])
-def test_review_behind_a_part_that_has_run_is_refused(first: str) -> None:
+def test_review_after_a_part_that_has_run_is_denied(first: str) -> None:
     with playbook(Asks()) as play:
         if first == "a pause":
             begun(play, "review")
@@ -293,7 +295,7 @@ def test_review_behind_a_part_that_has_run_is_refused(first: str) -> None:
         play << to_client(*DONE, messages.error_response("42501", TOO_LATE, hint=TOO_LATE_HINT), pg.ready())
 
 
-def test_review_behind_a_part_that_has_only_prepared_is_held() -> None:
+def test_review_after_a_part_that_only_prepared_is_held() -> None:
     with playbook(Asks("run this")) as play:
         play >> from_client(pg.parse("run this?", "s"), pg.flush())
         play << HoldEffect("t1", "may run this? run?")
@@ -310,7 +312,7 @@ def test_review_behind_a_part_that_has_only_prepared_is_held() -> None:
         play.forwarded()
 
 
-def test_review_of_what_the_target_skips_is_not_asked_for() -> None:
+def test_no_review_is_requested_for_statements_that_the_target_skips() -> None:
     with playbook(Asks()) as play:
         play >> from_client(pg.parse("bad"), pg.flush())
         play << prepare(1, "bad")
@@ -325,7 +327,7 @@ def test_review_of_what_the_target_skips_is_not_asked_for() -> None:
         play.forwarded()
 
 
-def test_review_is_waited_for_again_in_the_next_batch() -> None:
+def test_review_is_requested_in_the_batch_after_a_complete_one() -> None:
     with playbook(Asks()) as play:
         play >> from_client(*RUN, pg.sync(), pg.query("review this"))
         play << operation(1, "insert") << to_target(*RUN, pg.sync()) << QUESTION
@@ -336,8 +338,8 @@ def test_review_is_waited_for_again_in_the_next_batch() -> None:
 
 
 @pytest.mark.parametrize("policy", ALL)
-def test_name_that_the_batch_gives_anew_means_only_that_behind_the_cut(policy: str) -> None:
-    """A Bind that runs finds that its own batch's Parse was confirmed: otherwise the target skips both."""
+def test_name_redefined_by_the_first_part_means_only_the_new_statement(policy: str) -> None:
+    """If a Bind runs, the Parse of its batch succeeded: otherwise the target skips both."""
     interceptors = ALL[policy]
     with playbook(*interceptors) as play:
         play >> from_client(pg.parse("drop" if policy == "review" else "select 1"), pg.sync())
@@ -357,7 +359,7 @@ def test_name_that_the_batch_gives_anew_means_only_that_behind_the_cut(policy: s
 
 
 @pytest.mark.parametrize("answered", [True, False])
-def test_describe_of_the_client_serves_an_execute_behind_the_cut(answered: bool) -> None:
+def test_describe_of_the_client_applies_to_an_execute_in_the_next_part(answered: bool) -> None:
     head = [pg.parse("select s"), pg.bind(), pg.describe_portal()]
     answer = [pg.parse_complete(), pg.bind_complete(), pg.row_description("s")]
     with playbook(Masks()) as play:
@@ -378,8 +380,8 @@ def test_describe_of_the_client_serves_an_execute_behind_the_cut(answered: bool)
         play << to_client(pg.data_row("***"), pg.command_complete("SELECT 1"), pg.ready())
 
 
-def test_names_of_a_batch_that_never_ends_are_bounded() -> None:
-    """The target skips what follows its error, so that nothing else counts the names."""
+def test_statement_names_of_an_endless_batch_are_bounded() -> None:
+    """The target skips the messages after its error, so no other limit applies."""
     link = links()()
     link.receive(Side.CLIENT, pg.parse("bad"))
     link.receive(Side.TARGET, pg.error("bad"))
@@ -389,7 +391,7 @@ def test_names_of_a_batch_that_never_ends_are_bounded() -> None:
     assert any(isinstance(effect, Close) for effect in link.receive(Side.CLIENT, more))
 
 
-def test_preparing_batch_is_one_exchange_however_it_is_cut() -> None:
+def test_preparing_batch_is_one_exchange_in_any_number_of_parts() -> None:
     with playbook() as play:
         play >> from_client(pg.parse("select 1", "a"))
         play << prepare(1, "select 1")

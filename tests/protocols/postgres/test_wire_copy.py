@@ -1,4 +1,4 @@
-"""COPY in both directions, in both protocols."""
+"""COPY in both directions, in the simple and the extended protocol."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def end_copy(play: Playbook, exchange: int = 1) -> None:
     play.forwarded()
 
 
-def test_copy_in() -> None:
+def test_copy_in_is_forwarded_and_recorded() -> None:
     for interceptors in ([], [ReadsAll()]):
         with playbook(*interceptors) as play:
             begin_simple(play)
@@ -39,7 +39,7 @@ def test_copy_in() -> None:
             end_copy(play)
 
 
-def test_sync_and_flush_belong_to_the_data() -> None:
+def test_sync_and_flush_during_copy_in_are_part_of_the_data() -> None:
     with playbook() as play:
         begin_simple(play)
         play >> from_client(*LINES, pg.sync(), pg.flush(), *LINES, pg.copy_done())
@@ -47,7 +47,7 @@ def test_sync_and_flush_belong_to_the_data() -> None:
         end_copy(play)
 
 
-def test_copy_fail() -> None:
+def test_copy_fail_is_forwarded_and_recorded_as_an_error() -> None:
     with playbook() as play:
         begin_simple(play)
         play >> from_client(*LINES, pg.copy_fail("changed my mind"))
@@ -57,7 +57,7 @@ def test_copy_fail() -> None:
         play.forwarded()
 
 
-def test_data_that_arrives_after_the_target_gave_up_is_passed_and_answers_nothing() -> None:
+def test_copy_data_after_a_target_error_is_forwarded_without_an_answer() -> None:
     with playbook() as play:
         begin_simple(play)
         play >> from_client(LINES[0])
@@ -73,7 +73,7 @@ def test_data_that_arrives_after_the_target_gave_up_is_passed_and_answers_nothin
         play.forwarded()
 
 
-def test_the_sync_behind_an_extended_copy_is_ignored_and_the_one_behind_the_data_counts() -> None:
+def test_extended_copy_is_ended_by_the_sync_after_the_data() -> None:
     with playbook() as play:
         play >> from_client(*COPY, pg.sync())
         play << operation(1, "copy t from stdin")
@@ -85,8 +85,8 @@ def test_the_sync_behind_an_extended_copy_is_ignored_and_the_one_behind_the_data
         end_copy(play)
 
 
-def test_a_copy_that_fails_at_once_has_its_first_sync_answered_too() -> None:
-    """As the server does when a trigger before the statement raises: it never came to read the Sync as data."""
+def test_copy_that_fails_at_once_has_both_syncs_answered() -> None:
+    """As on the server if a trigger before the statement raises: it did not read the Sync as data."""
     with playbook() as play:
         play >> from_client(*COPY, pg.sync())
         play << operation(1, "copy t from stdin")
@@ -102,7 +102,7 @@ def test_a_copy_that_fails_at_once_has_its_first_sync_answered_too() -> None:
         play.forwarded()
 
 
-def test_data_may_be_sent_before_the_target_has_asked_for_it() -> None:
+def test_copy_data_sent_before_copy_in_response_is_forwarded() -> None:
     for interceptors in ([], [ReadsAll()]):
         with playbook(*interceptors) as play:
             play >> from_client(pg.query("copy t from stdin"), *LINES, pg.copy_done())
@@ -118,7 +118,7 @@ def test_data_may_be_sent_before_the_target_has_asked_for_it() -> None:
             play.forwarded()
 
 
-def test_an_extended_copy_sent_in_one_go() -> None:
+def test_extended_copy_sent_in_one_batch_is_forwarded() -> None:
     with playbook() as play:
         play >> from_client(*COPY, pg.sync(), *LINES, pg.copy_done(), pg.sync())
         play << operation(1, "copy t from stdin")
@@ -128,7 +128,7 @@ def test_an_extended_copy_sent_in_one_go() -> None:
         play.forwarded()
 
 
-def test_a_refusal_behind_an_ignored_sync_leaves_no_transaction_open() -> None:
+def test_denial_after_an_ignored_sync_leaves_no_open_transaction() -> None:
     with playbook(Words()) as play:
         play >> from_client(*COPY, pg.sync())
         play << operation(1, "copy t from stdin")
@@ -137,18 +137,18 @@ def test_a_refusal_behind_an_ignored_sync_leaves_no_transaction_open() -> None:
         play.forwarded()
         play >> from_client(pg.copy_done(), pg.parse("drop 1"), pg.sync())
         play << prepare(2, "drop 1") << refusal(2)
-        play << to_target(pg.copy_done(), pg.parse("refused by the gateway"), pg.sync())
+        play << to_target(pg.copy_done(), pg.parse("denied by the gateway"), pg.sync())
         play >> from_target(pg.command_complete("COPY 0"), pg.error("syntax"), pg.ready())
         play << Completed(1, "COPY 0", 0) << to_client(pg.command_complete("COPY 0"), refused(), pg.ready())
 
 
-def test_a_refused_copy_reaches_nobody() -> None:
+def test_denied_copy_does_not_reach_the_target() -> None:
     with playbook(Words()) as play:
         play >> from_client(pg.query("copy drop from stdin"))
         play << operation(1, "copy drop from stdin") << refusal(1) << to_client(refused(), pg.ready())
 
 
-def test_copy_out_text() -> None:
+def test_text_copy_out_is_masked() -> None:
     with playbook(Masks()) as play:
         play >> from_client(pg.query("copy t to stdout"))
         play << operation(1, "copy t to stdout")
@@ -159,7 +159,7 @@ def test_copy_out_text() -> None:
         play << to_client(pg.copy_out(2), pg.copy_data("1\t***\n"), pg.copy_data("2\t\\N\n"), *rest)
 
 
-def test_copy_out_binary_keeps_its_lengths() -> None:
+def test_binary_copy_out_is_masked_with_correct_lengths() -> None:
     def cells(*texts: bytes | None) -> bytes:
         sized = [b"\xff\xff\xff\xff" if text is None else struct.pack("!i", len(text)) + text for text in texts]
         return struct.pack("!h", len(texts)) + b"".join(sized)
@@ -177,7 +177,7 @@ def test_copy_out_binary_keeps_its_lengths() -> None:
         play << to_client(pg.copy_out(3, 1), pg.copy_data(header + masked), pg.copy_data(masked), *rest)
 
 
-def test_copy_out_that_nobody_looks_at_passes_in_pieces() -> None:
+def test_copy_out_without_interceptors_is_forwarded_in_chunks() -> None:
     with playbook(max_message=50) as play:
         play >> from_client(pg.query("copy t to stdout"))
         play << operation(1, "copy t to stdout")

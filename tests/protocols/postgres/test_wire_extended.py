@@ -1,4 +1,4 @@
-"""The extended query protocol: pipelines, errors and what is skipped, portals, names."""
+"""The extended query protocol: pipelines, errors and skipped messages, portals, statement names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ANSWER = [pg.parse_complete(), pg.bind_complete(), pg.row_description("n"), pg.d
 FAILED = Completed(1, error_code="42601", error="bad")
 
 
-def test_one_round() -> None:
+def test_extended_query_is_forwarded_and_recorded() -> None:
     for interceptors in ([], [ReadsAll()]):
         with playbook(*interceptors) as play:
             play >> from_client(*BATCH)
@@ -25,7 +25,7 @@ def test_one_round() -> None:
             play.forwarded()
 
 
-def test_where_batches_are_judged_whole_nothing_is_forwarded_before_their_end() -> None:
+def test_batch_judged_as_a_whole_is_not_forwarded_before_its_sync() -> None:
     with playbook(Words()) as play:
         play >> from_client(*BATCH[:-1])
         play >> from_client(BATCH[-1])
@@ -35,7 +35,7 @@ def test_where_batches_are_judged_whole_nothing_is_forwarded_before_their_end() 
         play.forwarded()
 
 
-def test_several_syncs_in_flight() -> None:
+def test_pipelined_batches_are_forwarded_and_recorded() -> None:
     with playbook(ReadsAll()) as play:
         play >> from_client(*BATCH, *BATCH, pg.sync())
         play << operation(1, "select $1", b"7") << operation(2, "select $1", b"7")
@@ -45,7 +45,7 @@ def test_several_syncs_in_flight() -> None:
         play.forwarded()
 
 
-def test_statements_that_are_only_prepared_are_recorded_beside_those_that_run() -> None:
+def test_prepared_and_executed_statements_of_a_batch_are_recorded() -> None:
     with playbook() as play:
         play >> from_client(
             pg.parse("select 1", "a"), pg.parse("select 2", "b"), pg.bind("", "a"), pg.execute(), pg.sync()
@@ -59,7 +59,7 @@ def test_statements_that_are_only_prepared_are_recorded_beside_those_that_run() 
         play.forwarded()
 
 
-def test_an_error_drops_everything_up_to_the_sync() -> None:
+def test_error_skips_all_messages_up_to_the_sync() -> None:
     with playbook(ReadsAll()) as play:
         play >> from_client(*BATCH, *BATCH)
         play << operation(1, "select $1", b"7") << operation(2, "select $1", b"7")
@@ -69,7 +69,7 @@ def test_an_error_drops_everything_up_to_the_sync() -> None:
         play.forwarded()
 
 
-def test_what_is_sent_after_an_error_and_before_the_sync_is_owed_no_answer() -> None:
+def test_messages_between_an_error_and_the_sync_await_no_answer() -> None:
     with playbook() as play:
         play >> from_client(pg.parse("bad"), pg.flush())
         play << prepare(1, "bad")
@@ -93,7 +93,7 @@ def test_what_is_sent_after_an_error_and_before_the_sync_is_owed_no_answer() -> 
         play.forwarded()
 
 
-def test_a_simple_query_behind_an_error_is_skipped_up_to_the_sync() -> None:
+def test_simple_query_after_an_error_is_skipped_up_to_the_sync() -> None:
     with playbook() as play:
         play >> from_client(pg.parse("bad"), pg.query("select 1"), pg.function_call(5), pg.sync(), pg.query("select 2"))
         play << prepare(1, "bad") << operation(1, "select 1")
@@ -104,7 +104,7 @@ def test_a_simple_query_behind_an_error_is_skipped_up_to_the_sync() -> None:
         play.forwarded()
 
 
-def test_an_error_at_the_sync_itself() -> None:
+def test_error_at_the_sync_is_forwarded_and_recorded() -> None:
     with playbook() as play:
         play >> from_client(*BATCH)
         play << operation(1, "select $1", b"7")
@@ -114,7 +114,7 @@ def test_an_error_at_the_sync_itself() -> None:
         play.forwarded()
 
 
-def test_errors_of_a_bind_belong_to_the_execute_that_follows() -> None:
+def test_error_of_a_bind_is_recorded_for_its_execute() -> None:
     with playbook() as play:
         play >> from_client(*BATCH)
         play << operation(1, "select $1", b"7")
@@ -124,7 +124,7 @@ def test_errors_of_a_bind_belong_to_the_execute_that_follows() -> None:
         play.forwarded()
 
 
-def test_close_and_describe() -> None:
+def test_close_and_describe_messages_are_forwarded() -> None:
     with playbook(ReadsAll()) as play:
         play >> from_client(pg.parse("select $1", "s"), pg.describe_statement("s"), pg.close_statement("s"))
         play << prepare(1, "select $1")
@@ -142,7 +142,7 @@ def test_close_and_describe() -> None:
         play.forwarded()
 
 
-def test_a_portal_with_a_row_limit_is_resumed() -> None:
+def test_portal_with_a_row_limit_is_resumed_and_masked() -> None:
     with playbook(Masks()) as play:
         play >> from_client(pg.parse("select s from t"), pg.bind("p"), pg.execute("p", 1), pg.flush())
         play << operation(1, "select s from t")
@@ -163,8 +163,8 @@ def test_a_portal_with_a_row_limit_is_resumed() -> None:
         play << to_client(pg.data_row("***"), pg.command_complete("SELECT 1"), pg.ready())
 
 
-def test_an_execute_is_judged_under_every_statement_that_its_name_may_mean() -> None:
-    """Attack 82: a name in flight stands for the old statement until the target has said otherwise."""
+def test_execute_is_judged_by_every_statement_that_its_name_can_mean() -> None:
+    """Attack 82: until the target confirms the new Parse, its name can also mean the old statement."""
     with playbook() as play:
         play >> from_client(pg.parse("select 1", "s"), pg.sync())
         play << prepare(1, "select 1")
@@ -187,7 +187,7 @@ def test_an_execute_is_judged_under_every_statement_that_its_name_may_mean() -> 
         play.forwarded()
 
 
-def test_a_confirmed_parse_gives_its_name_the_new_meaning_only() -> None:
+def test_confirmed_parse_replaces_the_statement_of_its_name() -> None:
     with playbook() as play:
         play >> from_client(pg.parse("select 1"), pg.sync(), pg.parse("select 2"), pg.sync())
         play << prepare(1, "select 1") << prepare(2, "select 2")
@@ -202,7 +202,7 @@ def test_a_confirmed_parse_gives_its_name_the_new_meaning_only() -> None:
         play.forwarded()
 
 
-def test_a_closed_name_means_only_what_was_prepared_afterwards() -> None:
+def test_closed_statement_name_is_unknown() -> None:
     with playbook(Words()) as play:
         play >> from_client(pg.parse("select 1", "s"), pg.sync())
         play << prepare(1, "select 1")
@@ -221,8 +221,8 @@ def test_a_closed_name_means_only_what_was_prepared_afterwards() -> None:
         play.forwarded()
 
 
-def test_a_portal_of_an_earlier_batch_is_judged_by_its_statement() -> None:
-    """Attack 82: fetched from a portal after a refusal, under rules that came later."""
+def test_portal_bound_before_a_flush_is_judged_by_its_statement() -> None:
+    """Attack 82: execute a portal that was bound in an earlier part with a forbidden value."""
     with playbook(Words("7")) as play:
         play >> from_client(pg.parse("select $1"), pg.bind("p", values=["7"]), pg.flush())
         play << prepare(1, "select $1")
@@ -236,7 +236,7 @@ def test_a_portal_of_an_earlier_batch_is_judged_by_its_statement() -> None:
         play.forwarded()
 
 
-def test_a_large_batch_is_forwarded_in_parts() -> None:
+def test_large_batch_is_forwarded_in_parts() -> None:
     with playbook(max_batch=100) as play:
         statement = "select " + "1" * 100
         play >> from_client(pg.parse(statement), pg.bind(), pg.execute(), pg.sync())

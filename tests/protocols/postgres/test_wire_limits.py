@@ -1,4 +1,4 @@
-"""What is too large to be judged, and what no peer may send."""
+"""Messages that are too large to be judged, and messages that violate the protocol."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def too_large(size: int) -> bytes:
 
 
 def too_large_text(size: int) -> str:
-    return f"a message of {size} bytes is larger than the {LIMIT} bytes that can be judged"
+    return f"a message of {size} bytes is larger than the {LIMIT} bytes that can be evaluated"
 
 
 def value_too_large(length: int) -> tuple[bytes, Completed]:
     text = f"a value of {length} bytes is larger than the {LIMIT} bytes that can be inspected"
-    hint = "Ask for less of it at once, or ask an administrator to raise POSTERN_MAX_STATEMENT."
+    hint = "Request less at once, or ask an administrator to raise POSTERN_MAX_STATEMENT."
     return messages.error_response("54000", text, hint=hint), Completed(1, error_code="54000", error=text)
 
 
@@ -60,7 +60,7 @@ def evidence(message: bytes) -> Operation:
 
 
 @pytest.mark.parametrize("message", [pg.query(HUGE), pg.function_call(7, [HUGE])], ids=["query", "function"])
-def test_a_message_that_cannot_be_judged_whole_is_refused(message: bytes) -> None:
+def test_message_too_large_to_be_judged_is_denied(message: bytes) -> None:
     with playbook(max_message=LIMIT) as play:
         play >> from_client(message)
         play << record(evidence(message)) << refusal(1, "size", too_large_text(len(message)))
@@ -69,7 +69,7 @@ def test_a_message_that_cannot_be_judged_whole_is_refused(message: bytes) -> Non
 
 
 @pytest.mark.parametrize("interceptors", [[], [ReadsAll()]])
-def test_an_oversized_parse_is_refused_with_its_batch(interceptors: list[ReadsAll]) -> None:
+def test_oversized_parse_is_denied_with_its_batch(interceptors: list[ReadsAll]) -> None:
     message = pg.parse(HUGE)
     with playbook(*interceptors, max_message=LIMIT) as play:
         play >> from_client(message, pg.bind(), pg.execute(), pg.sync())
@@ -78,7 +78,7 @@ def test_an_oversized_parse_is_refused_with_its_batch(interceptors: list[ReadsAl
         still_usable(play, 2)
 
 
-def test_what_stands_in_front_of_an_oversized_message_is_rolled_back() -> None:
+def test_statement_before_an_oversized_message_is_rolled_back() -> None:
     message = pg.query(HUGE)
     with playbook(max_message=LIMIT) as play:
         play >> from_client(pg.parse("insert"), pg.bind(), pg.execute(), message)
@@ -88,7 +88,7 @@ def test_what_stands_in_front_of_an_oversized_message_is_rolled_back() -> None:
             << Operation(2, evidence(message).text, Phase.RUN, (), True)
             << refusal(2, "size", too_large_text(len(message)))
         )
-        play << to_target(pg.parse("insert"), pg.bind(), pg.execute(), pg.query("refused by the gateway"))
+        play << to_target(pg.parse("insert"), pg.bind(), pg.execute(), pg.query("denied by the gateway"))
         play >> from_target(pg.parse_complete(), pg.bind_complete(), pg.command_complete("INSERT 0 1"))
         play << Completed(1, "INSERT 0 1", 1)
         play << to_client(
@@ -98,7 +98,7 @@ def test_what_stands_in_front_of_an_oversized_message_is_rolled_back() -> None:
         play << to_client(pg.ready())
 
 
-def test_an_oversized_bind_streams_where_nobody_judges() -> None:
+def test_oversized_bind_is_streamed_without_interceptors() -> None:
     batch = [pg.parse("insert"), pg.bind(values=[HUGE]), pg.execute(), pg.sync()]
     with playbook(max_message=LIMIT) as play:
         play >> from_client(*batch)
@@ -109,7 +109,7 @@ def test_an_oversized_bind_streams_where_nobody_judges() -> None:
         play.forwarded()
 
 
-def test_an_oversized_bind_streams_where_only_answers_are_judged() -> None:
+def test_oversized_bind_is_streamed_if_only_answers_are_judged() -> None:
     batch = [pg.parse("select"), pg.bind(values=[HUGE]), pg.execute(), pg.sync()]
     with playbook(Masks(), max_message=LIMIT) as play:
         play >> from_client(*batch)
@@ -123,7 +123,7 @@ def test_an_oversized_bind_streams_where_only_answers_are_judged() -> None:
         play << to_client(pg.parse_complete(), pg.bind_complete(), pg.data_row("***"), DONE, pg.ready())
 
 
-def test_an_oversized_bind_is_refused_where_somebody_judges() -> None:
+def test_oversized_bind_is_denied_if_statements_are_judged() -> None:
     bound = pg.bind(values=[HUGE])
     with playbook(Words(), max_message=LIMIT) as play:
         play >> from_client(pg.parse("insert"), bound, pg.execute(), pg.sync())
@@ -135,7 +135,7 @@ def test_an_oversized_bind_is_refused_where_somebody_judges() -> None:
         still_usable(play, 3)
 
 
-def test_a_value_that_cannot_be_inspected_whole_is_not_shown() -> None:
+def test_value_too_large_to_inspect_is_replaced_by_an_error() -> None:
     row = pg.data_row(HUGE)
     error, completed = value_too_large(len(row) - 1)
     with playbook(Masks(), max_message=LIMIT) as play:
@@ -148,7 +148,7 @@ def test_a_value_that_cannot_be_inspected_whole_is_not_shown() -> None:
         still_usable(play, 2)
 
 
-def test_a_value_that_nobody_inspects_streams() -> None:
+def test_oversized_value_is_streamed_if_rows_are_not_inspected() -> None:
     with playbook(Words(), max_message=LIMIT) as play:
         play >> from_client(pg.query("select s"))
         play << operation(1, "select s")
@@ -158,7 +158,7 @@ def test_a_value_that_nobody_inspects_streams() -> None:
         play.forwarded()
 
 
-def test_attack_084_oversized_messages_that_do_not_stream_end_the_link() -> None:
+def test_attack_084_oversized_notice_ends_the_session() -> None:
     with playbook(max_message=LIMIT) as play:
         play >> from_target(pg.notice(HUGE))
         length = len(pg.notice(HUGE)) - 1
@@ -183,8 +183,8 @@ def replays(*interceptors: ReadsAll) -> Iterator[tuple[Link, int]]:
         yield new_link(), size
 
 
-def fed(link: Link, side: Side, data: bytes, size: int) -> tuple[bytes, bytes]:
-    """What both sides were sent, by the end: one Close, the last of all effects, and silence afterwards."""
+def feed_violation(link: Link, side: Side, data: bytes, size: int) -> tuple[bytes, bytes]:
+    """Return the data sent to both sides. Asserts that the link closes once, with its last effect."""
     effects = [effect for piece in pieces(data, size) for effect in link.receive(side, piece)]
     closes = [effect for effect in effects if isinstance(effect, Close)]
     assert [close.reason for close in closes] == [EndReason.PROTOCOL_VIOLATION]
@@ -197,8 +197,8 @@ def fed(link: Link, side: Side, data: bytes, size: int) -> tuple[bytes, bytes]:
     return sent[Side.CLIENT], sent[Side.TARGET]
 
 
-def told_once(data: bytes) -> bytes:
-    """The body of the fatal error that is all that `data` holds."""
+def single_fatal_error(data: bytes) -> bytes:
+    """Return the body of the only message in `data`, a fatal error."""
     ((tag, body),) = pg.split(data)
     assert tag == b"E"
     assert b"VFATAL" in body
@@ -210,7 +210,7 @@ FROM_CLIENT = {
     "length 3": framed(b"Q", 3),
     "negative length": framed(b"Q", 0xFFFFFFFF),
     "largest length": framed(b"P", 0x7FFFFFFF),
-    "length beyond what the target takes": framed(b"d", 0x40000000),
+    "a length beyond the limit of the target": framed(b"d", 0x40000000),
     "unknown type": framed(b"~", 4),
     "a second startup message": messages.startup({"user": "eve"}),
     "a password": framed(b"p", 6, b"x\0"),
@@ -218,33 +218,33 @@ FROM_CLIENT = {
     "a row": pg.data_row("x")[:1] + struct.pack("!I", 4),
     "a sync with a body": framed(b"S", 5, b"\0"),
     "a flush with a body": framed(b"H", 5, b"\0"),
-    "a query without an end": framed(b"Q", 7, b"abc"),
-    "a query with a text behind its end": framed(b"Q", 9, b"a\0b\0\0"),
+    "an unterminated query": framed(b"Q", 7, b"abc"),
+    "a query with text after its end": framed(b"Q", 9, b"a\0b\0\0"),
     "a bind that ends early": framed(b"B", 8, b"\0\0\0\0"),
     "a describe of nothing": framed(b"D", 6, b"X\0"),
-    "a describe with a rest": framed(b"D", 7, b"S\0\0"),
+    "a describe with extra bytes": framed(b"D", 7, b"S\0\0"),
     "an execute without a limit": framed(b"E", 5, b"\0"),
-    "an execute with a rest": framed(b"E", 10, b"\0\0\0\0\0\0"),
+    "an execute with extra bytes": framed(b"E", 10, b"\0\0\0\0\0\0"),
     "a close without a name": framed(b"C", 4),
     "a function call that ends early": framed(b"F", 8, b"\0\0\0\1"),
-    "a function call with a rest": framed(b"F", 15, bytes(11)),
+    "a function call with extra bytes": framed(b"F", 15, bytes(11)),
 }
 
 
-@pytest.mark.parametrize("interceptors", [[], [ReadsAll()]], ids=["forwarding", "looking"])
+@pytest.mark.parametrize("interceptors", [[], [ReadsAll()]], ids=["forwarding", "reading"])
 @pytest.mark.parametrize("name", FROM_CLIENT)
-def test_attack_074_what_a_client_may_not_send_closes_the_link_and_goes_nowhere(
+def test_attack_074_malformed_client_message_ends_the_session_and_is_not_forwarded(
     name: str, interceptors: list[ReadsAll]
 ) -> None:
     good = pg.query("select 1")
     for link, size in replays(*interceptors):
-        to_client, to_target = fed(link, Side.CLIENT, good + FROM_CLIENT[name], size)
+        to_client, to_target = feed_violation(link, Side.CLIENT, good + FROM_CLIENT[name], size)
         assert to_target == good
-        assert b"client broke the protocol" in told_once(to_client)
+        assert b"client broke the protocol" in single_fatal_error(to_client)
 
 
 @pytest.mark.parametrize("tag", [b"Q", b"P", b"B", b"E", b"F", b"D", b"C"])
-def test_requests_in_the_middle_of_a_copy_close_the_link(tag: bytes) -> None:
+def test_request_during_copy_in_ends_the_session(tag: bytes) -> None:
     with playbook() as play:
         play >> from_client(pg.query("copy t from stdin"))
         play << operation(1, "copy t from stdin")
@@ -257,7 +257,7 @@ def test_requests_in_the_middle_of_a_copy_close_the_link(tag: bytes) -> None:
         play << violated()
 
 
-def test_a_malformed_piece_of_copied_data_stops_the_stream() -> None:
+def test_malformed_copy_data_ends_the_session() -> None:
     with playbook() as play:
         play >> from_client(pg.query("copy t from stdin"))
         play << operation(1, "copy t from stdin")
@@ -289,15 +289,17 @@ OUT_OF_TURN = {
 }
 
 
-@pytest.mark.parametrize("interceptors", [[], [ReadsAll()]], ids=["forwarding", "looking"])
+@pytest.mark.parametrize("interceptors", [[], [ReadsAll()]], ids=["forwarding", "reading"])
 @pytest.mark.parametrize("name", OUT_OF_TURN)
-def test_what_a_target_may_not_send_closes_the_link_and_is_not_shown(name: str, interceptors: list[ReadsAll]) -> None:
+def test_unexpected_target_message_ends_the_session_and_is_not_forwarded(
+    name: str, interceptors: list[ReadsAll]
+) -> None:
     notice = pg.notice("fine")
     for link, size in replays(*interceptors):
-        to_client, to_target = fed(link, Side.TARGET, notice + OUT_OF_TURN[name], size)
+        to_client, to_target = feed_violation(link, Side.TARGET, notice + OUT_OF_TURN[name], size)
         assert to_target == b""
         assert to_client.startswith(notice)
-        assert b"target broke the protocol" in told_once(to_client[len(notice) :])
+        assert b"target broke the protocol" in single_fatal_error(to_client[len(notice) :])
 
 
 WRONG_ANSWERS = {
@@ -310,34 +312,34 @@ WRONG_ANSWERS = {
     "no data for a query": (pg.query("x"), pg.no_data()),
     "rows without a description": (pg.query("x"), pg.data_row("x")),
     "a row of length 4": (pg.query("x"), pg.row_description("x") + pg.data_row("x") + b"D\0\0\0\4"),
-    "a row cut short inside": (pg.query("x"), pg.row_description("x") + messages.message(b"D", b"\0")),
+    "a truncated row": (pg.query("x"), pg.row_description("x") + messages.message(b"D", b"\0")),
     "a function's result for a query": (pg.query("x"), pg.function_result("x")),
     "a row for a function": (pg.function_call(1), pg.data_row("x")),
     "a copy for a function": (pg.function_call(1), pg.copy_in()),
-    "parameters cut short": (pg.describe_statement(), messages.message(b"t", b"\0\5")),
-    "a tag without an end": (pg.query("x"), messages.message(b"C", b"SELECT 1")),
-    "an error without an end": (pg.query("x"), messages.message(b"E", b"Mtext")),
+    "truncated parameters": (pg.describe_statement(), messages.message(b"t", b"\0\5")),
+    "an unterminated tag": (pg.query("x"), messages.message(b"C", b"SELECT 1")),
+    "an unterminated error": (pg.query("x"), messages.message(b"E", b"Mtext")),
 }
 
 
 @pytest.mark.parametrize("name", WRONG_ANSWERS)
-def test_answers_to_something_else_close_the_link(name: str) -> None:
+def test_answer_to_a_different_request_ends_the_session(name: str) -> None:
     request, answer = WRONG_ANSWERS[name]
     for link, size in replays(ReadsAll()):
         link.receive(Side.CLIENT, request + pg.sync())
-        to_client, _ = fed(link, Side.TARGET, answer, size)
+        to_client, _ = feed_violation(link, Side.TARGET, answer, size)
         assert b"target broke the protocol" in to_client
 
 
 @pytest.mark.parametrize("body", [b"", b"\0\1", b"\0\1a\0\0\0", b"\xff\xff", b"\0\0x"])
-def test_a_description_that_cannot_be_read_closes_the_link(body: bytes) -> None:
+def test_malformed_row_description_ends_the_session(body: bytes) -> None:
     for link, size in replays(ReadsAll()):
         link.receive(Side.CLIENT, pg.query("x"))
-        to_client, _ = fed(link, Side.TARGET, messages.message(b"T", body) + pg.data_row("x"), size)
+        to_client, _ = feed_violation(link, Side.TARGET, messages.message(b"T", body) + pg.data_row("x"), size)
         assert b"target broke the protocol" in to_client
 
 
-def test_attack_refused_requests_behind_one_that_takes_its_time() -> None:
+def test_attack_denied_requests_after_a_slow_one_end_the_session_at_the_limit() -> None:
     link = links(Words("drop"))()
     link.receive(Side.CLIENT, pg.query("select slowly"))
     refused = pg.query("drop")
@@ -350,5 +352,5 @@ def test_attack_refused_requests_behind_one_that_takes_its_time() -> None:
     assert [close.reason for close in closed] == [EndReason.PROTOCOL_VIOLATION]
 
 
-def test_a_refusal_may_quote_what_is_no_text() -> None:
+def test_error_response_replaces_invalid_text() -> None:
     assert b"M?\0" in messages.error_response("42501", "\udcff")

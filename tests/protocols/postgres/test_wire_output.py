@@ -1,4 +1,4 @@
-"""Answers that are changed or refused: by type and format, described or not, in the middle of a result."""
+"""Answers that are masked or denied: by type and format, with and without a description, within a result."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ CELLS: dict[str, tuple[int, int, bytes | None, bytes | None]] = {
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_cells_are_masked_by_type_and_format(name: str) -> None:
+def test_cell_is_masked_according_to_its_type_and_format(name: str) -> None:
     oid, form, cell, masked = CELLS[name]
     description = pg.row_description(("a", 23, 1), ("c", oid, form), ("b", 25, 0))
     with playbook(Masks()) as play:
@@ -91,7 +91,7 @@ def test_cells_are_masked_by_type_and_format(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_the_describe_that_we_inject_is_seen_by_nobody(name: str) -> None:
+def test_answer_to_an_injected_describe_is_not_forwarded(name: str) -> None:
     oid, form, cell, masked = CELLS[name]
     answer = [pg.bind_complete(), pg.row_description(("c", oid, form)), pg.data_row(cell), DONE, pg.ready()]
     shown = [pg.bind_complete(), pg.data_row(masked), DONE, pg.ready()]
@@ -103,7 +103,7 @@ def test_the_describe_that_we_inject_is_seen_by_nobody(name: str) -> None:
         play << Completed(1, "SELECT 1", 1) << Completed(2, "SELECT 1", 1) << to_client(*shown, *shown)
 
 
-def test_a_describe_of_the_clients_own_is_enough() -> None:
+def test_describe_of_the_client_replaces_the_injected_one() -> None:
     with playbook(Masks()) as play:
         play >> from_client(*DESCRIBED)
         play << operation(1, "execute prepared statement 's'")
@@ -113,7 +113,7 @@ def test_a_describe_of_the_clients_own_is_enough() -> None:
         play << to_client(pg.bind_complete(), pg.row_description("s"), pg.data_row("***"), DONE, pg.ready())
 
 
-def test_a_describe_that_comes_too_late_is_not() -> None:
+def test_describe_of_the_client_after_its_execute_does_not_replace_the_injected_one() -> None:
     with playbook(Masks()) as play:
         play >> from_client(pg.bind(statement="s"), pg.execute(), pg.describe_portal(), pg.sync())
         play << operation(1, "execute prepared statement 's'")
@@ -124,8 +124,8 @@ def test_a_describe_that_comes_too_late_is_not() -> None:
         play << to_client(pg.bind_complete(), pg.data_row("***"), DONE, row, pg.ready())
 
 
-def test_attack_082_a_name_that_sql_gave_another_meaning_does_not_hide_its_columns() -> None:
-    """Described as a number once, then DEALLOCATE and PREPARE: what counts is what the rows are now."""
+def test_attack_082_rows_of_a_redefined_statement_are_masked_by_their_own_description() -> None:
+    """The statement was described as a number, then redefined by SQL. The current description of the rows counts."""
     number = pg.row_description(("n", 23))
     with playbook(Masks()) as play:
         play >> from_client(pg.parse("select 1", "s"), pg.describe_statement("s"), pg.sync())
@@ -139,7 +139,7 @@ def test_attack_082_a_name_that_sql_gave_another_meaning_does_not_hide_its_colum
         play << Completed(2, "SELECT 1", 1) << to_client(pg.bind_complete(), pg.data_row("***"), DONE, pg.ready())
 
 
-def test_an_execute_without_rows_is_described_as_such() -> None:
+def test_execute_without_rows_hides_the_injected_describe() -> None:
     with playbook(Masks()) as play:
         play >> from_client(*EXECUTE)
         play << operation(1, "execute prepared statement 's'") << to_target(*DESCRIBED)
@@ -147,7 +147,7 @@ def test_an_execute_without_rows_is_described_as_such() -> None:
         play << Completed(1, "BEGIN") << to_client(pg.bind_complete(), pg.command_complete("BEGIN"), pg.ready(b"T"))
 
 
-def test_an_injected_describe_that_fails_is_the_failure_of_the_execute() -> None:
+def test_error_of_an_injected_describe_is_that_of_the_execute() -> None:
     with playbook(Masks()) as play:
         play >> from_client(pg.execute("p"), pg.sync(), *EXECUTE)
         play << operation(1, "execute portal 'p'") << operation(2, "execute prepared statement 's'")
@@ -158,7 +158,7 @@ def test_an_injected_describe_that_fails_is_the_failure_of_the_execute() -> None
         play << to_client(gone, pg.ready(), pg.bind_complete(), DONE, pg.ready())
 
 
-def test_fetching_from_a_cursor() -> None:
+def test_rows_fetched_from_a_cursor_are_masked() -> None:
     with playbook(Masks()) as play:
         for exchange in (1, 2):
             play >> from_client(pg.query("fetch 1 from c"))
@@ -171,7 +171,7 @@ def test_fetching_from_a_cursor() -> None:
             play << to_client(pg.row_description("s"), pg.data_row("***"), pg.command_complete("FETCH 1"), pg.ready())
 
 
-def test_attack_093_errors_notices_notifications_settings_and_results_of_functions() -> None:
+def test_attack_093_errors_notices_notifications_settings_and_function_results_are_masked() -> None:
     with playbook(Masks()) as play:
         play >> from_target(pg.notice("saw secret-1"), pg.notification("news", "secret-2"),
                             pg.parameter_status("application_name", "secret-3"))  # fmt: skip
@@ -188,7 +188,7 @@ def test_attack_093_errors_notices_notifications_settings_and_results_of_functio
         play << Completed(2, "FUNCTION CALL") << to_client(pg.function_result("***"), pg.ready())
 
 
-def test_a_function_that_returns_null() -> None:
+def test_null_function_result_is_forwarded() -> None:
     with playbook(Masks()) as play:
         play >> from_client(pg.function_call(7))
         play << operation(1, "function call 7")
@@ -198,7 +198,7 @@ def test_a_function_that_returns_null() -> None:
         play.forwarded()
 
 
-def test_a_refusal_in_the_middle_of_a_result_swallows_its_rest_only() -> None:
+def test_denied_row_drops_the_rest_of_its_answer_only() -> None:
     with playbook(Withholds()) as play:
         play >> from_client(pg.query("select s from t; select 2"), pg.query("select 3"))
         play << operation(1, "select s from t; select 2") << operation(2, "select 3")
@@ -214,7 +214,7 @@ def test_a_refusal_in_the_middle_of_a_result_swallows_its_rest_only() -> None:
         play.forwarded()
 
 
-def test_a_refusal_of_rows_in_a_pipeline() -> None:
+def test_denied_row_in_a_pipeline_drops_its_own_answer_only() -> None:
     with playbook(Withholds()) as play:
         play >> from_client(*DESCRIBED, *DESCRIBED)
         play << operation(1, "execute prepared statement 's'") << operation(2, "execute prepared statement 's'")
@@ -227,7 +227,7 @@ def test_a_refusal_of_rows_in_a_pipeline() -> None:
         play.forwarded()
 
 
-def test_what_comes_aside_is_judged_even_while_an_answer_is_swallowed() -> None:
+def test_asynchronous_messages_are_judged_while_an_answer_is_dropped() -> None:
     warning = messages.report(b"N", "WARNING", "42501", SHOWN)
     with playbook(Withholds()) as play:
         play >> from_client(pg.query("select s from t"))
@@ -245,7 +245,7 @@ def test_what_comes_aside_is_judged_even_while_an_answer_is_swallowed() -> None:
         play << Completed(1, error_code="42601") << to_client(pg.ready())
 
 
-def test_a_refused_notice_is_withheld_alone() -> None:
+def test_denied_notice_is_replaced_by_a_warning() -> None:
     warning = messages.report(b"N", "WARNING", "42501", SHOWN)
     with playbook(Withholds()) as play:
         play >> from_target(pg.notice("secret-1"), pg.notification("secret-2", ""), pg.notice("fine"))
@@ -257,7 +257,7 @@ def test_a_refused_notice_is_withheld_alone() -> None:
         )
 
 
-def test_a_refused_error_is_recorded_as_the_refusal() -> None:
+def test_denied_error_is_recorded_as_the_denial() -> None:
     with playbook(Withholds()) as play:
         play >> from_client(pg.query("select 1"), pg.query("select 2"))
         play << operation(1, "select 1") << operation(2, "select 2")
@@ -267,14 +267,14 @@ def test_a_refused_error_is_recorded_as_the_refusal() -> None:
         play << Completed(2, "SELECT 1", 1) << to_client(WITHHELD, pg.ready(), DONE, pg.ready())
 
 
-def test_a_refused_fatal_error_stays_fatal() -> None:
+def test_denied_fatal_error_stays_fatal() -> None:
     with playbook(Withholds()) as play:
         play >> from_target(pg.error("secret-1", severity="FATAL"))
         play << refusal(0, "withholds", SHOWN) << Completed(0, error_code="42501", error=SHOWN)
         play << to_client(refused(SHOWN, "FATAL"))
 
 
-def test_a_refused_copy_ends_in_an_error() -> None:
+def test_denied_copy_out_ends_with_an_error() -> None:
     with playbook(Withholds()) as play:
         play >> from_client(pg.query("copy t to stdout"))
         play << operation(1, "copy t to stdout")
@@ -285,7 +285,7 @@ def test_a_refused_copy_ends_in_an_error() -> None:
         play << to_client(pg.copy_out(), WITHHELD, pg.ready())
 
 
-def test_a_policy_that_begins_to_want_rows_in_the_middle_of_a_simple_result() -> None:
+def test_new_masking_policy_applies_within_a_simple_result() -> None:
     with playbook() as play:
         play >> from_client(pg.query("select s from t"))
         play << operation(1, "select s from t")
@@ -297,9 +297,9 @@ def test_a_policy_that_begins_to_want_rows_in_the_middle_of_a_simple_result() ->
         play << Completed(1, "SELECT 1", 1) << to_client(pg.data_row("***"), DONE, pg.ready())
 
 
-def test_a_policy_that_begins_to_want_rows_which_nobody_described() -> None:
-    text = "the rules for this connection changed while this answer was under way, so it is not shown"
-    error = messages.error_response("55000", text, hint="Run it again.")
+def test_new_masking_policy_withholds_rows_without_a_description() -> None:
+    text = "the rules of this connection changed while the response was being sent, so it is withheld"
+    error = messages.error_response("55000", text, hint="Run the statement again.")
     with playbook() as play:
         play >> from_client(*EXECUTE)
         play << operation(1, "execute prepared statement 's'")
@@ -314,7 +314,7 @@ def test_a_policy_that_begins_to_want_rows_which_nobody_described() -> None:
         play << Completed(2, "SELECT 1", 1) << to_client(pg.bind_complete(), pg.data_row("***"), DONE, pg.ready())
 
 
-def test_a_policy_that_stops_to_want_rows() -> None:
+def test_removed_masking_policy_applies_within_an_answer() -> None:
     with playbook(Masks()) as play:
         play >> from_client(*EXECUTE)
         play << operation(1, "execute prepared statement 's'") << to_target(*DESCRIBED)
@@ -323,7 +323,7 @@ def test_a_policy_that_stops_to_want_rows() -> None:
         play << Completed(1, "SELECT 1", 1) << to_client(pg.bind_complete(), pg.data_row("secret-1"), DONE, pg.ready())
 
 
-def test_result_formats_are_the_targets_to_tell() -> None:
+def test_result_formats_are_read_from_the_description_of_the_target() -> None:
     for formats in ([], [1], [1, 0]):
         binary = [formats[0] if len(formats) == 1 else formats[index] if formats else 0 for index in range(2)]
         fields = pg.row_description(("j", 3802, binary[0]), ("s", 25, binary[1]))

@@ -1,4 +1,4 @@
-"""More parameters than 16 bits count: the target rejects them, and the client hears the target's own error."""
+"""More parameters than a 16-bit count allows: the target rejects them, and the client receives its error."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ COMPLETED = Completed(1, error_code="08P01", error=SAID)
 
 
 def wrapped(count: int, value: bytes = b"1", portal: bytes = b"", statement: bytes = b"") -> bytes:
-    """A Bind as drivers write it that do not check how many values they have."""
+    """Return a Bind as written by drivers that do not check the number of values."""
     values = b"".join([struct.pack("!I", len(value)) + value] * count)
     counts = struct.pack("!HH", 0, count & 0xFFFF)
     return m.message(b"B", portal + b"\0", statement + b"\0", counts, values, b"\0\0")
 
 
-def behind(exchange: int, text: str, *, truncated: bool = False) -> Operation:
-    """An operation that others stand in front of."""
+def pipelined_operation(exchange: int, text: str, *, truncated: bool = False) -> Operation:
+    """Return an operation that follows others in a pipeline."""
     return Operation(exchange, text, Phase.RUN, (), truncated, pipelined=True)
 
 
@@ -37,9 +37,9 @@ def cut(count: int, portal: bytes = b"", statement: bytes = b"") -> bytes:
     return m.message(b"B", portal + b"\0", statement + b"\0", struct.pack("!HH", 0, count & 0xFFFF))
 
 
-@pytest.mark.parametrize("who", [(), (ReadsAll(),), (Masks(),)], ids=["nobody", "looks", "masks"])
+@pytest.mark.parametrize("who", [(), (ReadsAll(),), (Masks(),)], ids=["no interceptor", "reading", "masking"])
 @pytest.mark.parametrize("count", [65_536, 65_537, 70_000])
-def test_the_target_gets_the_count_and_none_of_the_values(count: int, who: tuple[ReadsAll, ...]) -> None:
+def test_bind_with_too_many_values_is_forwarded_without_values(count: int, who: tuple[ReadsAll, ...]) -> None:
     link = links(*who)()
     parse, rest = pg.parse(TEXT), pg.describe_portal() + pg.execute() + pg.sync()
     effects = link.receive(Side.CLIENT, parse + wrapped(count) + rest)
@@ -53,21 +53,21 @@ def test_the_target_gets_the_count_and_none_of_the_values(count: int, who: tuple
 
 
 MALFORMED = {
-    "more values than the count says": m.message(b"B", b"\0\0\0\0\0\0" + b"\0\0\0\1x" * 2 + b"\0\0"),
+    "more values than the count": m.message(b"B", b"\0\0\0\0\0\0" + b"\0\0\0\1x" * 2 + b"\0\0"),
     "a value of length -2": m.message(b"B", b"\0\0\0\0\0\1\xff\xff\xff\xfe\0\0\0\0"),
-    "a rest": m.message(b"B", bytes(9)),
-    "no formats of results": m.message(b"B", bytes(6)),
-    "formats without end": m.message(b"B", b"\0\0\0\0\0\0\xff\xff\0\0"),
+    "extra bytes": m.message(b"B", bytes(9)),
+    "missing result formats": m.message(b"B", bytes(6)),
+    "too few formats": m.message(b"B", b"\0\0\0\0\0\0\xff\xff\0\0"),
 }
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_a_bind_that_does_not_come_out_is_rejected_by_the_target(name: str) -> None:
+def test_malformed_bind_is_shortened_and_rejected_by_the_target(name: str) -> None:
     bind = MALFORMED[name]
     count = bind[9:11]
     with playbook() as play:
         play >> from_client(pg.parse(TEXT), bind, pg.execute(), pg.sync(), pg.query("select 7"))
-        play << behind(1, TEXT, truncated=True) << behind(2, "select 7")
+        play << pipelined_operation(1, TEXT, truncated=True) << pipelined_operation(2, "select 7")
         play << to_target(
             pg.parse(TEXT), m.message(b"B", bytes(4), count), pg.execute(), pg.sync(), pg.query("select 7")
         )
@@ -75,26 +75,26 @@ def test_a_bind_that_does_not_come_out_is_rejected_by_the_target(name: str) -> N
         play.forwarded() << record(COMPLETED) << record(Completed(2, "SELECT 1", 1))
 
 
-def test_rows_are_described_behind_a_bind_that_was_made_shorter() -> None:
-    """The Describe that masking needs stands in the right place."""
-    bind = MALFORMED["more values than the count says"]
+def test_describe_for_masking_is_injected_after_a_shortened_bind() -> None:
+    """The Describe that masking needs has the right position."""
+    bind = MALFORMED["more values than the count"]
     with playbook(Masks()) as play:
         play >> from_client(pg.parse(TEXT), bind, pg.execute(), pg.bind(), pg.execute(), pg.sync())
         play.leave()
         whole = pg.parse(TEXT) + m.message(b"B", bytes(6)) + pg.describe_portal() + pg.execute()
-        play << behind(1, TEXT, truncated=True) << behind(2, TEXT)
+        play << pipelined_operation(1, TEXT, truncated=True) << pipelined_operation(2, TEXT)
         play << to_target(whole, pg.bind(), pg.describe_portal(), pg.execute(), pg.sync())
 
 
-def test_rules_about_values_refuse_what_they_cannot_read() -> None:
+def test_word_rule_denies_a_malformed_bind() -> None:
     with playbook(Words()) as play:
-        play >> from_client(pg.parse(TEXT), MALFORMED["a rest"], pg.execute(), pg.sync())
-        play << prepare(1, TEXT) << behind(1, TEXT, truncated=True) << refusal(1)
+        play >> from_client(pg.parse(TEXT), MALFORMED["extra bytes"], pg.execute(), pg.sync())
+        play << prepare(1, TEXT) << pipelined_operation(1, TEXT, truncated=True) << refusal(1)
         play << to_client(refused(), pg.ready())
 
 
 @pytest.mark.parametrize("types", [b"", b"\0\1", b"\0\0\0\0\0\x17"], ids=["none", "too few", "too many"])
-def test_a_parse_whose_types_do_not_come_out_is_rejected_by_the_target(types: bytes) -> None:
+def test_parse_with_malformed_types_is_rejected_by_the_target(types: bytes) -> None:
     failed = pg.error("invalid message format", "08P01")
     parse = m.message(b"P", b"s\0select 1\0", types)
     with playbook() as play:
@@ -105,7 +105,7 @@ def test_a_parse_whose_types_do_not_come_out_is_rejected_by_the_target(types: by
 
 
 @pytest.mark.parametrize("count", [0, 1, 65_535, 65_536, 70_000, 131_072])
-def test_a_description_of_more_parameters_than_16_bits_count_passes(count: int) -> None:
+def test_description_of_more_parameters_than_a_16_bit_count_is_forwarded(count: int) -> None:
     body = struct.pack("!H", count & 0xFFFF) + struct.pack("!I", 23) * count
     assert m.parse_parameter_types(body, 0, len(body)) == (23,) * count
     link = links(ReadsAll())()
@@ -116,6 +116,6 @@ def test_a_description_of_more_parameters_than_16_bits_count_passes(count: int) 
 
 
 @pytest.mark.parametrize("body", [b"", b"\0", b"\0\1", b"\0\0\0\0\0\x17", b"\0\1\0\0\0"], ids=bytes.hex)
-def test_a_description_whose_count_is_wrong_is_refused(body: bytes) -> None:
+def test_parameter_description_with_a_wrong_count_is_a_protocol_violation(body: bytes) -> None:
     with pytest.raises(ProtocolViolation):
         m.parse_parameter_types(body, 0, len(body))

@@ -1,4 +1,4 @@
-"""Refusals of requests: a slot in the order of answers, and a backend that is left as an error would leave it."""
+"""Denials of requests: their position among the answers, and the state of the target after them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ GOOD = [pg.parse("select 1"), pg.bind(), pg.execute(), pg.sync()]
 BAD = [pg.parse("drop 1"), pg.bind(), pg.execute(), pg.sync()]
 GOOD_ANSWER = [pg.parse_complete(), pg.bind_complete(), pg.command_complete("SELECT 1"), pg.ready()]
 REFUSED = [refused(), pg.ready()]
-POISON = pg.parse("refused by the gateway")
-POISON_QUERY = pg.query("refused by the gateway")
+POISON = pg.parse("denied by the gateway")
+POISON_QUERY = pg.query("denied by the gateway")
 SYNTAX = pg.error("syntax error at or near refused")
 
 
@@ -31,20 +31,20 @@ def still_usable(play: Playbook, exchange: int) -> None:
     play.forwarded()
 
 
-def test_a_simple_query() -> None:
+def test_denied_simple_query_does_not_reach_the_target() -> None:
     with playbook(Words()) as play:
         play >> from_client(pg.query("drop table t"))
         play << operation(1, "drop table t") << refusal(1) << to_client(*REFUSED)
         still_usable(play, 2)
 
 
-def test_one_statement_of_several_refuses_the_whole_query() -> None:
+def test_forbidden_statement_denies_its_whole_simple_query() -> None:
     with playbook(Words()) as play:
         play >> from_client(pg.query("select 1; drop table t; select 2"))
         play << operation(1, "select 1; drop table t; select 2") << refusal(1) << to_client(*REFUSED)
 
 
-def test_twice_in_a_row() -> None:
+def test_two_denied_queries_leave_the_session_usable() -> None:
     with playbook(Words()) as play:
         for exchange in (1, 2):
             play >> from_client(pg.query("drop"))
@@ -52,7 +52,7 @@ def test_twice_in_a_row() -> None:
         still_usable(play, 3)
 
 
-def test_an_extended_batch_of_which_nothing_reaches_the_target() -> None:
+def test_denied_extended_batch_does_not_reach_the_target() -> None:
     with playbook(Words()) as play:
         play >> from_client(*BAD)
         expect_refused_batch(play, 1)
@@ -60,20 +60,20 @@ def test_an_extended_batch_of_which_nothing_reaches_the_target() -> None:
         still_usable(play, 2)
 
 
-def test_the_last_statement_of_a_batch_refuses_the_first() -> None:
+def test_forbidden_last_statement_denies_the_whole_batch() -> None:
     with playbook(Words()) as play:
         play >> from_client(*GOOD[:-1], *BAD)
         play << prepare(1, "select 1") << operation(1, "select 1")
         play << prepare(2, "drop 1") << operation(2, "drop 1") << refusal(1) << to_client(*REFUSED)
 
 
-def test_a_bind_value() -> None:
+def test_forbidden_bind_value_denies_the_batch() -> None:
     with playbook(Words()) as play:
         play >> from_client(pg.parse("select $1"), pg.bind(values=["drop"]), pg.execute(), pg.sync())
         play << prepare(1, "select $1") << operation(1, "select $1", b"drop") << refusal(1) << to_client(*REFUSED)
 
 
-def test_attack_081_in_a_pipeline_earlier_answers_come_first_and_later_batches_run() -> None:
+def test_attack_081_denial_in_a_pipeline_is_sent_in_order_and_later_batches_run() -> None:
     with playbook(Words()) as play:
         play >> from_client(*GOOD, *BAD, *GOOD)
         play << operation(1, "select 1")
@@ -86,7 +86,7 @@ def test_attack_081_in_a_pipeline_earlier_answers_come_first_and_later_batches_r
         play.forwarded()
 
 
-def test_two_refused_batches_back_to_back() -> None:
+def test_consecutive_denied_batches_are_answered_in_order() -> None:
     with playbook(Words()) as play:
         play >> from_client(*GOOD, *BAD, *BAD)
         play << operation(1, "select 1")
@@ -97,7 +97,7 @@ def test_two_refused_batches_back_to_back() -> None:
         play << Completed(1, "SELECT 1", 1) << to_client(*GOOD_ANSWER, *REFUSED, *REFUSED)
 
 
-def test_simple_queries_in_a_pipeline() -> None:
+def test_denied_simple_query_in_a_pipeline_is_answered_in_order() -> None:
     with playbook(Words()) as play:
         play >> from_client(pg.query("select 1"), pg.query("drop"), pg.query("select 2"))
         play << operation(1, "select 1") << operation(2, "drop") << refusal(2) << operation(3, "select 2")
@@ -109,7 +109,7 @@ def test_simple_queries_in_a_pipeline() -> None:
         play.forwarded()
 
 
-def test_inside_a_transaction_the_status_is_the_transactions() -> None:
+def test_ready_after_a_denial_has_the_transaction_status() -> None:
     for status in (b"T", b"E"):
         with playbook(Words()) as play:
             play >> from_client(pg.query("begin"))
@@ -122,7 +122,7 @@ def test_inside_a_transaction_the_status_is_the_transactions() -> None:
             play << operation(2, "drop") << refusal(2) << to_client(refused(), pg.ready(status))
 
 
-def test_after_a_flush_the_client_is_ignored_up_to_its_sync() -> None:
+def test_messages_after_a_denied_flush_are_ignored_up_to_the_sync() -> None:
     with playbook(Words()) as play:
         play >> from_client(pg.parse("select 1", "s"), pg.flush())
         play << prepare(1, "select 1")
@@ -139,7 +139,7 @@ def test_after_a_flush_the_client_is_ignored_up_to_its_sync() -> None:
         still_usable(play, 3)
 
 
-def test_after_a_flush_with_nothing_unsynced_the_target_hears_nothing() -> None:
+def test_denied_flush_of_a_new_batch_does_not_reach_the_target() -> None:
     with playbook(Words()) as play:
         play >> from_client(pg.parse("drop 1"), pg.flush())
         play << prepare(1, "drop 1") << refusal(1) << to_client(refused())
@@ -147,7 +147,7 @@ def test_after_a_flush_with_nothing_unsynced_the_target_hears_nothing() -> None:
         play << to_client(pg.ready())
 
 
-def test_what_ran_before_the_flush_is_rolled_back() -> None:
+def test_denial_rolls_back_statements_before_the_flush() -> None:
     with playbook(Words()) as play:
         play >> from_client(*GOOD[:-1], pg.flush())
         play << operation(1, "select 1")
@@ -163,7 +163,7 @@ def test_what_ran_before_the_flush_is_rolled_back() -> None:
         still_usable(play, 3)
 
 
-def test_the_answer_to_the_poison_is_judged_by_nobody_and_kept_nowhere() -> None:
+def test_error_of_the_rollback_statement_is_neither_judged_nor_recorded() -> None:
     masks = Masks()
     with playbook(Words(), masks) as play:
         play >> from_client(*GOOD[:-1], pg.flush(), *BAD)
@@ -177,7 +177,7 @@ def test_the_answer_to_the_poison_is_judged_by_nobody_and_kept_nowhere() -> None
     assert masks.seen == []
 
 
-def test_a_simple_query_behind_unsynced_messages_fails_in_the_target_too() -> None:
+def test_denied_simple_query_fails_the_unsynced_batch_on_the_target() -> None:
     with playbook(Words()) as play:
         play >> from_client(*GOOD[:-1], pg.flush(), pg.query("drop"))
         play << operation(1, "select 1") << operation(2, "drop") << refusal(2)
@@ -187,7 +187,7 @@ def test_a_simple_query_behind_unsynced_messages_fails_in_the_target_too() -> No
         still_usable(play, 3)
 
 
-def test_a_refused_query_that_the_target_would_have_skipped_is_answered_with_nothing() -> None:
+def test_denied_query_that_the_target_skips_gets_no_answer() -> None:
     with playbook(Words()) as play:
         play >> from_client(pg.parse("bad"), pg.flush())
         play << prepare(1, "bad")
@@ -204,7 +204,7 @@ def test_a_refused_query_that_the_target_would_have_skipped_is_answered_with_not
         still_usable(play, 3)
 
 
-def test_an_earlier_error_of_the_same_batch_is_the_only_one_that_the_client_is_told() -> None:
+def test_earlier_error_of_the_batch_suppresses_the_denial() -> None:
     with playbook(Words()) as play:
         play >> from_client(*GOOD[:-1], pg.flush(), pg.parse("drop 1"), pg.flush(), pg.sync())
         play << operation(1, "select 1") << prepare(2, "drop 1") << refusal(2)
@@ -215,7 +215,7 @@ def test_an_earlier_error_of_the_same_batch_is_the_only_one_that_the_client_is_t
         still_usable(play, 3)
 
 
-def test_an_error_that_comes_while_the_client_is_ignored_is_the_only_one_told() -> None:
+def test_error_that_arrives_while_messages_are_ignored_suppresses_the_denial() -> None:
     with playbook(Words()) as play:
         play >> from_client(*GOOD[:-1], pg.flush(), pg.parse("drop 1"), pg.flush())
         play << operation(1, "select 1") << prepare(2, "drop 1") << refusal(2)
@@ -230,7 +230,7 @@ def test_an_error_that_comes_while_the_client_is_ignored_is_the_only_one_told() 
         still_usable(play, 3)
 
 
-def test_an_earlier_batch_that_fails_does_not_hide_the_refusal() -> None:
+def test_error_of_an_earlier_batch_does_not_suppress_the_denial() -> None:
     with playbook(Words()) as play:
         play >> from_client(*GOOD, *BAD)
         play << operation(1, "select 1")
@@ -241,22 +241,22 @@ def test_an_earlier_batch_that_fails_does_not_hide_the_refusal() -> None:
         play << to_client(pg.error("bad"), pg.ready(b"E"), refused(), pg.ready(b"E"))
 
 
-def test_a_function_call() -> None:
+def test_denied_function_call_does_not_reach_the_target() -> None:
     with playbook(Words()) as play:
         play >> from_client(pg.function_call(5, [b"drop"]))
         play << operation(1, "function call 5", b"drop") << refusal(1) << to_client(*REFUSED)
         still_usable(play, 2)
 
 
-def test_an_interceptor_that_raises_refuses() -> None:
+def test_interceptor_that_raises_denies_the_query() -> None:
     with playbook(Breaks()) as play:
         play >> from_client(pg.query("select 1"))
-        message = "breaks failed to judge this, so it was denied"
+        message = "breaks failed to evaluate this, so it was denied"
         hint = messages.error_response("42501", message, hint="Ask an administrator to check the gateway's log.")
         play << operation(1, "select 1") << refusal(1, "breaks", message) << to_client(hint, pg.ready())
 
 
-def test_a_later_interceptor_may_refuse_what_an_earlier_one_let_through() -> None:
+def test_later_interceptor_denies_a_query_that_an_earlier_one_forwarded() -> None:
     with playbook(ReadsAll(), Words()) as play:
         play >> from_client(pg.query("drop"))
         play << operation(1, "drop") << refusal(1) << to_client(*REFUSED)

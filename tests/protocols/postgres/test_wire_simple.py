@@ -1,4 +1,4 @@
-"""The simple query protocol, passing through."""
+"""Forwarding in the simple query protocol."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from postern.interception.events import Completed
 ROWS = [pg.row_description("n"), pg.data_row("1"), pg.data_row(None), pg.command_complete("SELECT 2")]
 
 
-def test_a_query_and_its_answer_pass_as_they_are() -> None:
+def test_query_and_its_answer_are_forwarded_unchanged() -> None:
     with playbook() as play:
         play >> from_client(pg.query("select n from t"))
         play << operation(1, "select n from t") << to_target(pg.query("select n from t"))
@@ -20,7 +20,7 @@ def test_a_query_and_its_answer_pass_as_they_are() -> None:
         play.forwarded()
 
 
-def test_what_is_looked_at_and_not_changed_passes_as_it_is() -> None:
+def test_answer_that_is_read_but_not_changed_is_forwarded_unchanged() -> None:
     with playbook(ReadsAll()) as play:
         play >> from_client(pg.query("select n from t"))
         play << operation(1, "select n from t")
@@ -40,7 +40,7 @@ def test_several_statements_in_one_query_are_one_exchange() -> None:
         play.forwarded()
 
 
-def test_an_empty_query() -> None:
+def test_empty_query_is_forwarded_and_recorded() -> None:
     with playbook(ReadsAll()) as play:
         play >> from_client(pg.query(""))
         play << operation(1, "")
@@ -50,7 +50,7 @@ def test_an_empty_query() -> None:
         play.forwarded()
 
 
-def test_an_error_ends_the_exchange_and_the_next_one_runs() -> None:
+def test_error_ends_the_exchange_and_the_next_query_runs() -> None:
     with playbook() as play:
         play >> from_client(pg.query("selec"))
         play << operation(1, "selec")
@@ -66,7 +66,7 @@ def test_an_error_ends_the_exchange_and_the_next_one_runs() -> None:
         play.forwarded()
 
 
-def test_queries_may_be_sent_before_the_earlier_ones_are_answered() -> None:
+def test_pipelined_queries_are_forwarded_and_recorded() -> None:
     with playbook(ReadsAll()) as play:
         play >> from_client(pg.query("select 1"), pg.query("select 2"))
         play << operation(1, "select 1") << operation(2, "select 2")
@@ -76,7 +76,7 @@ def test_queries_may_be_sent_before_the_earlier_ones_are_answered() -> None:
         play.forwarded()
 
 
-def test_asynchronous_messages_pass_in_between_and_when_idle() -> None:
+def test_asynchronous_messages_are_forwarded_within_answers_and_when_idle() -> None:
     aside = [pg.notice("careful"), pg.parameter_status("TimeZone", "UTC"), pg.notification("news", "one")]
     for interceptors in ([], [ReadsAll()]):
         with playbook(*interceptors) as play:
@@ -90,7 +90,7 @@ def test_asynchronous_messages_pass_in_between_and_when_idle() -> None:
             play.forwarded()
 
 
-def test_function_calls() -> None:
+def test_function_call_is_forwarded_and_recorded() -> None:
     with playbook(ReadsAll()) as play:
         play >> from_client(pg.function_call(952, [b"\0\0\0\x07", None]))
         play << operation(1, "function call 952", b"\0\0\0\x07", None)
@@ -100,7 +100,7 @@ def test_function_calls() -> None:
         play.forwarded()
 
 
-def test_a_failing_function_call_is_ended_by_its_own_ready() -> None:
+def test_failing_function_call_ends_at_its_ready() -> None:
     with playbook() as play:
         play >> from_client(pg.function_call(1), pg.query("select 1"))
         play << operation(1, "function call 1") << operation(2, "select 1")
@@ -111,13 +111,13 @@ def test_a_failing_function_call_is_ended_by_its_own_ready() -> None:
         play.forwarded()
 
 
-def test_what_comes_behind_terminate_goes_nowhere() -> None:
+def test_messages_after_terminate_are_not_forwarded() -> None:
     with playbook() as play:
         play >> from_client(pg.terminate(), pg.query("select 1"))
         play << to_target(pg.terminate())
 
 
-def test_the_client_encoding_is_followed() -> None:
+def test_statement_is_read_in_the_reported_client_encoding() -> None:
     with playbook() as play:
         play >> from_target(pg.parameter_status("client_encoding", "LATIN1"))
         play.forwarded()

@@ -1,4 +1,4 @@
-"""Warnings: each in front of the answer that it belongs to, never in the middle of a message, and no answer itself."""
+"""Warnings: each is sent before the answer that it belongs to, and never within a message."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def warns() -> Warns:
     return Warns(wants=OPERATIONS)
 
 
-def test_a_simple_query_is_told_in_front_of_its_answer() -> None:
+def test_warning_is_sent_before_the_answer_of_a_simple_query() -> None:
     with playbook(warns()) as play:
         play >> from_client(pg.query("careful"))
         play << operation(1, "careful") << NOTE << to_target(pg.query("careful")) << to_client(TOLD)
@@ -32,7 +32,7 @@ def test_a_simple_query_is_told_in_front_of_its_answer() -> None:
         play.forwarded()
 
 
-def test_a_warning_waits_for_the_answers_that_are_owed_before() -> None:
+def test_warning_is_sent_after_the_answers_of_earlier_queries() -> None:
     with playbook(warns()) as play:
         play >> from_client(pg.query("select 1"), pg.query("careful"), pg.query("select 2"))
         play << operation(1, "select 1") << operation(2, "careful") << NOTE << operation(3, "select 2")
@@ -45,7 +45,7 @@ def test_a_warning_waits_for_the_answers_that_are_owed_before() -> None:
         play.forwarded()
 
 
-def test_an_extended_batch_is_told_once_of_what_it_prepares_and_runs() -> None:
+def test_extended_batch_gets_one_warning_for_prepare_and_execute() -> None:
     with playbook(warns()) as play:
         play >> from_client(*CAREFUL, pg.sync())
         play << operation(1, "careful") << NOTE << to_target(*CAREFUL, pg.sync()) << to_client(TOLD)
@@ -54,8 +54,8 @@ def test_an_extended_batch_is_told_once_of_what_it_prepares_and_runs() -> None:
         play.forwarded()
 
 
-def test_an_error_that_skips_the_statement_skips_its_warning() -> None:
-    """A pipeline: the batch in front of a Flush fails, so the backend never looks at what was warned of."""
+def test_error_that_skips_a_statement_drops_its_warning() -> None:
+    """In a pipeline, the batch before a Flush fails, so the target skips the statement with the warning."""
     plain = [pg.parse("select x"), pg.bind(), pg.execute()]
     with playbook(warns()) as play:
         play >> from_client(*plain, pg.flush(), *CAREFUL, pg.sync())
@@ -66,14 +66,14 @@ def test_an_error_that_skips_the_statement_skips_its_warning() -> None:
         play.forwarded()
 
 
-def test_what_is_refused_is_not_warned_of() -> None:
+def test_denied_query_gets_no_warning() -> None:
     for interceptors in ((warns(), Words()), (Words(), warns())):
         with playbook(*interceptors) as play:
             play >> from_client(pg.query("careful drop"))
             play << operation(1, "careful drop") << refusal(1) << to_client(refused(), pg.ready())
 
 
-def test_a_hold_is_settled_before_anything_is_told() -> None:
+def test_warning_is_sent_only_after_the_review_of_its_batch() -> None:
     batch = [pg.parse("careful"), pg.bind(), pg.execute(), pg.parse("review"), pg.bind(), pg.execute(), pg.sync()]
     with playbook(warns(), Asks()) as play:
         play >> from_client(*batch)
@@ -88,7 +88,7 @@ def test_a_hold_is_settled_before_anything_is_told() -> None:
         play.forwarded()
 
 
-def test_a_hold_may_end_as_a_warning() -> None:
+def test_held_query_that_resumes_with_a_warning_is_forwarded_with_it() -> None:
     with playbook(Asks()) as play:
         play >> from_client(pg.query("review"))
         play << HoldEffect("t1", "may review run?")
@@ -99,7 +99,7 @@ def test_a_hold_may_end_as_a_warning() -> None:
         play.forwarded()
 
 
-def test_a_warning_while_an_earlier_answer_is_under_way_waits_for_its_end() -> None:
+def test_warning_is_sent_after_the_end_of_an_answer_in_progress() -> None:
     row = pg.data_row(b"x" * 100)
     described = pg.row_description(("t", 25))
     with playbook(warns()) as play:
@@ -116,7 +116,7 @@ def test_a_warning_while_an_earlier_answer_is_under_way_waits_for_its_end() -> N
         play << to_client(row[50:], pg.command_complete("SELECT 1"), pg.ready(), TOLD, DONE, pg.ready())
 
 
-def test_rows_are_told_of_once_in_an_answer_and_shown() -> None:
+def test_rows_with_a_warning_are_forwarded_after_one_warning_per_answer() -> None:
     row = pg.data_row(b"be careful")
     described = pg.row_description(("t", 25))
     with playbook(Warns(wants=Warns.wants - OPERATIONS)) as play:
@@ -129,7 +129,7 @@ def test_rows_are_told_of_once_in_an_answer_and_shown() -> None:
             play << to_client(described, TOLD, row, row, pg.command_complete("SELECT 2"), pg.ready())
 
 
-def test_only_preparing_is_warned_of_too() -> None:
+def test_prepare_alone_gets_a_warning() -> None:
     with playbook(warns()) as play:
         play >> from_client(pg.parse("careful", "s"), pg.sync())
         play << prepare(1, "careful") << NOTE << to_target(pg.parse("careful", "s"), pg.sync()) << to_client(TOLD)

@@ -1,11 +1,11 @@
-"""Programs that copy files are recognised by what they say, whatever they are called."""
+"""Programs that copy files are recognised by their protocol, whatever their name."""
 
 from __future__ import annotations
 
 from functools import partial
 
 import pytest
-from tests.protocols.terminal.test_wire_terminal import Told, out
+from tests.protocols.terminal.test_wire_terminal import TerminalTalk, out
 
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.files.detection import ProtocolDetector
@@ -32,42 +32,42 @@ ORDINARY = (
 @pytest.mark.parametrize("size", [1, 2, 5, 100])
 @pytest.mark.parametrize("how", SPOKEN)
 @pytest.mark.parametrize("side", ["program", "client"])
-def test_program_that_speaks_file_transfer_is_ended(side: str, how: str, size: int) -> None:
+def test_program_that_uses_a_file_transfer_protocol_is_ended(side: str, how: str, size: int) -> None:
     data = SPOKEN[how]
-    told = Told(NARROW, arguments=("mystery",))
-    told.client(m.START_FRAME)
+    talk = TerminalTalk(NARROW, arguments=("mystery",))
+    talk.client(m.START_FRAME)
     for start in range(0, len(data), size):
         part = data[start : start + size]
         if side == "program":
-            told.target(out(part))
+            talk.target(out(part))
         else:
-            told.client(m.frame(m.STDIN, part))
-    assert told.link.exit_code == m.REFUSED
-    assert b"file transfer is disabled" in told.shown(m.STDERR)
-    assert b"hello world" not in told.shown() + told.typed()
-    assert (m.EXIT, m.exit_frame(m.REFUSED)[m.HEADER :]) in told.to_client
+            talk.client(m.frame(m.STDIN, part))
+    assert talk.link.exit_code == m.REFUSED
+    assert b"file transfer is disabled" in talk.shown(m.STDERR)
+    assert b"hello world" not in talk.shown() + talk.typed()
+    assert (m.EXIT, m.exit_frame(m.REFUSED)[m.HEADER :]) in talk.to_client
 
 
 @pytest.mark.parametrize("data", [*ORDINARY, b"x" * 20 + SPOKEN["scp: a file"], b"hello\n" + SPOKEN["rsync 31"]])
 @pytest.mark.parametrize("size", [1, 3, 100])
-def test_other_output_passes_at_once(data: bytes, size: int) -> None:
-    told = Told(NARROW)
-    told.client(m.START_FRAME)
+def test_ordinary_output_passes_at_once(data: bytes, size: int) -> None:
+    talk = TerminalTalk(NARROW)
+    talk.client(m.START_FRAME)
     for start in range(0, len(data), size):
-        told.target(out(data[start : start + size]))
-    assert told.shown() == data
-    assert told.link.exit_code is None
+        talk.target(out(data[start : start + size]))
+    assert talk.shown() == data
+    assert talk.link.exit_code is None
 
 
 @pytest.mark.parametrize("how", SPOKEN)
-def test_where_file_transfer_is_allowed_nothing_is_ended(how: str) -> None:
-    told = Told(PipedWire)
-    told.client(m.START_FRAME)
-    told.target(out(SPOKEN[how]))
-    assert told.shown() == SPOKEN[how]
+def test_file_transfer_output_passes_if_file_transfer_is_allowed(how: str) -> None:
+    talk = TerminalTalk(PipedWire)
+    talk.client(m.START_FRAME)
+    talk.target(out(SPOKEN[how]))
+    assert talk.shown() == SPOKEN[how]
 
 
-def test_detector_keeps_few_bytes() -> None:
+def test_file_protocol_detector_buffers_at_most_4096_bytes() -> None:
     detector = ProtocolDetector()
     for _ in range(1_000):
         assert detector.protocol(b"C" + b"0" * 1_000) == ""

@@ -1,4 +1,4 @@
-"""Hashes of files that go by at the same time, whoever has the thread."""
+"""Hashes of files that are transferred at the same time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BLOCK = random.Random(1).randbytes(3 << 20)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, len(BLOCK)), st.booleans()), max_size=30))
-def test_each_is_of_its_own_bytes(pieces: list[tuple[int, int, bool]]) -> None:
+def test_interleaved_file_hashes_cover_their_own_bytes(pieces: list[tuple[int, int, bool]]) -> None:
     files = [(FileHash(), sha256()) for _ in range(4)]
     for number, size, asked in pieces:
         mine, plain = files[number]
@@ -25,7 +25,7 @@ def test_each_is_of_its_own_bytes(pieces: list[tuple[int, int, bool]]) -> None:
     assert [mine.hexdigest() for mine, _ in files] == [plain.hexdigest() for _, plain in files]
 
 
-def test_many_small_pieces_in_turns() -> None:
+def test_file_hashes_are_right_for_many_interleaved_small_pieces() -> None:
     files = [FileHash() for _ in range(3)]
     for start in range(0, len(BLOCK), 32 * 1024):
         for number, file in enumerate(files):

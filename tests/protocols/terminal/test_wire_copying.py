@@ -1,4 +1,4 @@
-"""Programs that copy files by themselves: what is judged, what is followed, and what a recording has of it."""
+"""scp and rsync as remote programs: judgement, tracking and recording of file copies."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def upload(content: bytes, name: bytes = b"a file") -> bytes:
 
 
 @pytest.mark.parametrize("size", CHUNKS)
-def test_a_file_that_scp_sends_is_judged_and_told_with_its_size_and_hash(size: int) -> None:
+def test_scp_upload_is_judged_and_recorded_with_size_and_hash(size: int) -> None:
     talk = Talk(UP)
     talk.client(upload(CONTENT), size * 997)
     talk.say(Side.CLIENT, m.STDIN_END_FRAME)
@@ -84,7 +84,7 @@ def test_a_file_that_scp_sends_is_judged_and_told_with_its_size_and_hash(size: i
 
 
 @pytest.mark.parametrize("size", CHUNKS)
-def test_a_file_that_scp_fetches_is_told_with_its_size_and_hash_and_not_kept(size: int) -> None:
+def test_scp_download_is_recorded_with_size_and_hash_without_content(size: int) -> None:
     talk = Talk(DOWN)
     talk.client(b"\0")
     talk.target(upload(CONTENT), size * 997)
@@ -95,11 +95,11 @@ def test_a_file_that_scp_fetches_is_told_with_its_size_and_hash_and_not_kept(siz
     assert CONTENT[:50] not in b"".join(event.data for event in talk.events if isinstance(event, ClientOutput))
 
 
-def test_a_file_that_a_rule_refuses_reaches_nobody_and_others_do() -> None:
+def test_denied_scp_upload_is_not_forwarded_and_the_next_file_is() -> None:
     talk = Talk(UP, Words("secret"))
     talk.client(b"C0644 3 secret\n")
     assert talk.sent(Side.TARGET, m.STDIN) == b""
-    assert talk.sent(Side.CLIENT, m.STDOUT).startswith(b"\x01scp: refused")
+    assert talk.sent(Side.CLIENT, m.STDOUT).startswith(b"\x01scp: denied")
     assert b"postern: " in talk.sent(Side.CLIENT, m.STDERR)
     assert any(isinstance(event, Refusal) for event in talk.events)
     talk.client(b"C0644 2 fine\n")
@@ -107,14 +107,14 @@ def test_a_file_that_a_rule_refuses_reaches_nobody_and_others_do() -> None:
     assert talk.sent(Side.TARGET, m.STDIN) == b"C0644 2 fine\nok\0"
 
 
-def test_what_comes_behind_a_refused_file_is_read_as_its_reader_would() -> None:
-    """A client that does not wait for the answer sends the file all the same: no byte of it is taken for a file."""
+def test_file_names_after_a_denied_scp_upload_are_judged() -> None:
+    """A client that does not wait for the answer sends the content too: each record in it is judged like a file."""
     talk = Talk(UP, Words("secret"))
     talk.client(b"C0644 13 secret\nC0777 1 evil\nx\0")
     assert talk.asked == [UP, "put secret", "put evil"]
 
 
-def test_what_it_says_of_errors_is_output_as_any() -> None:
+def test_scp_error_output_is_masked_and_recorded() -> None:
     talk = Talk(UP, Masks())
     for piece in (b"scp: secret-1", b"23: not a directory\nscp: ", b"and secret-4"):
         talk.say(Side.TARGET, m.frames(m.STDERR, piece))
@@ -128,7 +128,7 @@ def test_what_it_says_of_errors_is_output_as_any() -> None:
 
 @pytest.mark.parametrize("name", [b"../x", b"/etc/x", b"..", b".", b""])
 @pytest.mark.parametrize("kind", [b"C", b"D"])
-def test_a_name_with_a_path_ends_the_link(name: bytes, kind: bytes) -> None:
+def test_scp_file_name_with_a_path_ends_the_session(name: bytes, kind: bytes) -> None:
     record = kind + b"0755 0 " + name + b"\n"
     up, down = Talk(UP), Talk(DOWN)
     up.client(record)
@@ -141,13 +141,13 @@ def test_a_name_with_a_path_ends_the_link(name: bytes, kind: bytes) -> None:
     [b"X", b"C" * 20_000, b"C0644\n", b"C0644 -1 a\n", b"C0644 one a\n", b"C0644 %s a\n" % (b"9" * 5_000)],
     ids=["nothing", "too long", "no size", "a negative size", "no number", "a number too long to be read"],
 )
-def test_what_is_not_scp_ends_the_link(said: bytes) -> None:
+def test_malformed_scp_record_ends_the_session(said: bytes) -> None:
     talk = Talk(UP)
     talk.client(said)
     assert talk.closed is EndReason.PROTOCOL_VIOLATION
 
 
-def test_where_rules_look_at_answers_nothing_is_fetched_and_some_may_be_sent() -> None:
+def test_output_rules_deny_downloads_and_allow_uploads() -> None:
     for command in (DOWN, "rsync --server --sender -logDtprze.iLsfxC . /data"):
         talk = Talk(command, Withholds("x"))
         assert talk.frames[Side.TARGET] == []
@@ -155,7 +155,7 @@ def test_where_rules_look_at_answers_nothing_is_fetched_and_some_may_be_sent() -
     assert Talk(UP, Withholds("x")).frames[Side.TARGET] == [(m.START, b"")]
 
 
-def test_what_rsync_says_is_counted_and_not_kept() -> None:
+def test_rsync_traffic_is_counted() -> None:
     talk = Talk("rsync --server -logDtprze.iLsfxC . /data")
     talk.client(bytes(1000))
     talk.target(bytes(500))
@@ -164,16 +164,16 @@ def test_what_rsync_says_is_counted_and_not_kept() -> None:
     assert talk.link.exit_code == 23
 
 
-def test_a_file_that_is_cut_off_is_told() -> None:
+def test_truncated_scp_upload_is_recorded_as_incomplete() -> None:
     talk = Talk(UP)
     talk.client(b"C0644 100 half\nhal")
     left = talk.link.unfinished_exchanges()
     assert [(event.tag, event.error) for event in left if isinstance(event, Completed)] == [
-        ("half", "it was not copied to its end")
+        ("half", "it was not copied completely")
     ]
 
 
-def test_it_keeps_the_contract_of_wires() -> None:
+def test_copying_wire_fulfils_the_wire_contract() -> None:
     conversation = [
         (Side.CLIENT, m.START_FRAME + m.frames(m.STDIN, b"T1 0 1 0\n")),
         (Side.TARGET, m.frames(m.STDOUT, b"\0")),
@@ -227,7 +227,7 @@ def test_it_keeps_the_contract_of_wires() -> None:
         ("", ""),
     ],
 )
-def test_only_what_clients_of_scp_and_rsync_run_is_taken_for_a_copy(command: str, found: str) -> None:
+def test_command_is_classified_as_a_copy_only_as_run_by_scp_and_rsync_clients(command: str, found: str) -> None:
     assert copies(command) == found
 
 
@@ -263,7 +263,7 @@ echo x | {}
 
 @pytest.mark.parametrize("wrapped", [" {}", *_WRAPPED.strip().splitlines()])
 @pytest.mark.parametrize("command", ["scp -tf x", "/usr/bin/rsync --server --daemon .", "/lib/sftp-server -R"])
-def test_whatever_runs_such_a_program_moves_files(command: str, wrapped: str) -> None:
+def test_command_that_wraps_a_copy_program_moves_files(command: str, wrapped: str) -> None:
     assert moves_files(wrapped.replace("{}", command))
 
 
@@ -271,18 +271,18 @@ def test_whatever_runs_such_a_program_moves_files(command: str, wrapped: str) ->
     "command",
     ["s\\cp -f x", "'scp' -f x", 's"c"p -tv x', "S=scp; $S -f x", "scp\t-f\tx", "rsy''nc --server ."],
 )
-def test_quotes_and_variables_do_not_hide_the_program(command: str) -> None:
+def test_quotes_and_variables_do_not_hide_a_copy_program(command: str) -> None:
     assert moves_files(command)
 
 
 @pytest.mark.parametrize(
     "command", ["which scp", "ls -l /usr/bin/scp", "man rsync", "rm -f a", "tail -f log", "pgrep rsync"]
 )
-def test_commands_that_only_name_the_program_move_no_files(command: str) -> None:
+def test_command_that_only_names_a_copy_program_moves_no_files(command: str) -> None:
     assert not moves_files(command)
 
 
-def test_a_real_scp_writes_what_goes_by(tmp_path: Path) -> None:
+def test_scp_program_writes_the_forwarded_upload(tmp_path: Path) -> None:
     talk = Talk(UP)
     talk.client(upload(CONTENT))
     sink = subprocess.run(

@@ -1,4 +1,4 @@
-"""File transfers without a network: what is judged, what is followed, and what a recording has of it."""
+"""SFTP without a network: judgement, tracking and recording of file transfers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def done(number: int, code: int = s.OK, message: str = "") -> bytes:
 
 
 class Talk:
-    """A link whose program has begun, and all that came of what it was fed."""
+    """A link whose program has started, with all effects of the data that it was fed."""
 
     def __init__(self, *interceptors: Interceptor) -> None:
         self.link = Link(SftpWire(), pipeline(*interceptors), clock=lambda: 0)
@@ -120,7 +120,7 @@ class Talk:
 
 
 def get(talk: Talk) -> None:
-    """A file in two reads, whose answers come the other way round, and the end."""
+    """Read a file in two parts whose answers arrive in reverse order, then close it."""
     half = len(CONTENT) // 2
     talk.client(sent(opening(1, b"/etc/motd")))
     talk.target(answered(handle(1)))
@@ -130,7 +130,7 @@ def get(talk: Talk) -> None:
     talk.target(answered(done(5)))
 
 
-def test_a_file_that_is_read_is_told_with_its_size_and_hash_and_not_kept() -> None:
+def test_sftp_read_is_recorded_with_size_and_hash_without_content() -> None:
     talk = Talk()
     get(talk)
     assert talk.asked == ["sftp", "get /etc/motd"]
@@ -140,7 +140,7 @@ def test_a_file_that_is_read_is_told_with_its_size_and_hash_and_not_kept() -> No
     assert CONTENT[:100] not in shown
 
 
-def test_a_file_that_is_written_is_told_with_its_size_and_hash() -> None:
+def test_sftp_write_is_recorded_with_size_and_hash() -> None:
     talk = Talk()
     talk.client(sent(opening(1, "/tmp/grüße".encode(), s.WRITES)))
     talk.target(answered(handle(1)))
@@ -151,7 +151,7 @@ def test_a_file_that_is_written_is_told_with_its_size_and_hash() -> None:
     assert CONTENT in b"".join(payload for _, payload in m.TerminalFrameReader().feed(talk.to_target))
 
 
-def test_a_write_that_failed_is_told() -> None:
+def test_failed_sftp_write_is_recorded_with_its_error() -> None:
     talk = Talk()
     talk.client(sent(opening(1, b"full", s.WRITES)))
     talk.target(answered(handle(1)))
@@ -160,7 +160,7 @@ def test_a_write_that_failed_is_told() -> None:
     assert talk.completed[0][1] == "No space left"
 
 
-def test_what_was_not_closed_is_told_at_the_end() -> None:
+def test_sftp_file_that_was_not_closed_is_recorded_at_the_end() -> None:
     talk = Talk()
     talk.client(sent(opening(1, b"f", s.WRITES)))
     talk.target(answered(handle(1)))
@@ -172,7 +172,7 @@ def test_what_was_not_closed_is_told_at_the_end() -> None:
     assert talk.link.unfinished_exchanges() == []
 
 
-def test_what_a_rule_refuses_is_answered_with_no_permission_and_words() -> None:
+def test_denied_sftp_request_gets_permission_denied_and_a_message() -> None:
     talk = Talk(Words("shadow"))
     talk.client(sent(opening(1, b"/etc/shadow"), opening(2, b"/etc/motd")))
     assert talk.statuses == [(1, s.PERMISSION_DENIED)]
@@ -208,7 +208,7 @@ def test_what_a_rule_refuses_is_answered_with_no_permission_and_words() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_whatever_changes_or_opens_something_is_judged(packet: bytes, told: str) -> None:
+def test_sftp_request_that_opens_or_changes_a_file_is_judged(packet: bytes, told: str) -> None:
     talk = Talk()
     talk.client(sent(packet))
     assert talk.asked[1:] == [told]
@@ -223,7 +223,7 @@ def fsetstat(number: int, name: bytes = b"h1") -> bytes:
     return s.packet(s.FSETSTAT, encode_length(number), s.text(name), encode_length(4), encode_length(0o4777))
 
 
-def test_attack_attributes_are_changed_through_a_file_that_was_opened_to_be_read() -> None:
+def test_attack_fsetstat_on_a_file_opened_for_reading_is_judged() -> None:
     talk = Talk()
     talk.client(sent(opening(1, b"/bin/sh")))
     talk.target(answered(handle(1)))
@@ -240,8 +240,8 @@ def test_attack_attributes_are_changed_through_a_file_that_was_opened_to_be_read
 
 
 @pytest.mark.parametrize("used", [writing(4, 0, CONTENT), reading(4, 0, 10), fsetstat(4)], ids=["write", "read", "set"])
-def test_attack_a_handle_is_guessed_before_its_file_is_open(used: bytes) -> None:
-    """Servers give the handle of a file that was closed to the next one: what went to that would be told of neither."""
+def test_attack_request_with_a_guessed_sftp_handle_ends_the_session(used: bytes) -> None:
+    """Servers reuse the handle of a closed file: data for the new file would be recorded for neither."""
     talk = Talk()
     talk.client(sent(opening(1, b"harmless", s.READS | s.WRITES)))
     talk.target(answered(handle(1)))
@@ -250,7 +250,7 @@ def test_attack_a_handle_is_guessed_before_its_file_is_open(used: bytes) -> None
     assert used not in talk.to_target
 
 
-def test_attack_a_file_is_closed_twice() -> None:
+def test_attack_sftp_file_closed_twice_is_recorded_once() -> None:
     talk = Talk()
     talk.client(sent(opening(1, b"f", s.WRITES)))
     talk.target(answered(handle(1)))
@@ -259,7 +259,7 @@ def test_attack_a_file_is_closed_twice() -> None:
     assert talk.completed == [(f"wrote 4 bytes, sha256 {sha256(b'some').hexdigest()}", "")]
 
 
-def test_a_file_whose_end_nobody_confirmed_is_told() -> None:
+def test_sftp_file_without_a_confirmed_close_is_recorded_as_not_closed() -> None:
     talk = Talk()
     talk.client(sent(opening(1, b"f", s.WRITES)))
     talk.target(answered(handle(1)))
@@ -268,14 +268,14 @@ def test_a_file_whose_end_nobody_confirmed_is_told() -> None:
     assert [(event.tag.partition(",")[0], event.error) for event in left] == [("wrote 4 bytes", "it was not closed")]
 
 
-def test_attack_one_handle_for_two_files() -> None:
+def test_attack_sftp_handle_given_to_two_files_ends_the_session() -> None:
     talk = Talk()
     talk.client(sent(opening(1, b"a"), opening(2, b"b")))
     talk.target(answered(handle(1), handle(2)))
     assert talk.closed is EndReason.PROTOCOL_VIOLATION
 
 
-def test_attack_what_is_appended_has_no_hash_of_another_order() -> None:
+def test_attack_sftp_append_out_of_order_is_recorded_without_a_hash() -> None:
     talk = Talk()
     talk.client(sent(opening(1, b"f", s.WRITES | s.APPENDS)))
     talk.target(answered(handle(1)))
@@ -284,7 +284,7 @@ def test_attack_what_is_appended_has_no_hash_of_another_order() -> None:
     assert talk.completed == [("wrote 4 bytes", "")]
 
 
-def test_where_rules_look_at_answers_no_file_is_read_but_some_may_be_written() -> None:
+def test_output_rules_deny_sftp_reads_and_allow_writes() -> None:
     talk = Talk(Withholds("x"))
     talk.client(sent(opening(1, b"customers.csv"), opening(2, b"upload", s.WRITES)))
     assert talk.statuses == [(1, s.PERMISSION_DENIED)]
@@ -293,19 +293,19 @@ def test_where_rules_look_at_answers_no_file_is_read_but_some_may_be_written() -
     assert b"upload" in talk.to_target
 
 
-def test_where_rules_look_at_answers_nothing_else_reads_for_a_client() -> None:
+def test_output_rules_deny_server_side_copies_and_reads_of_written_files() -> None:
     talk = Talk(Withholds("x"))
     talk.client(sent(s.packet(s.EXTENDED, encode_length(1), s.text(b"copy-data"), s.text(b"h"))))
     assert talk.statuses == [(1, s.PERMISSION_DENIED)]
     talk.client(sent(opening(2, b"upload", s.WRITES)))
     talk.target(answered(handle(2)))
-    talk.client(sent(reading(3, 0, 10)))  # some server may let it, though it was opened to be written
+    talk.client(sent(reading(3, 0, 10)))  # some servers allow it, although the file was opened for writing
     assert talk.closed is EndReason.PROTOCOL_VIOLATION
     assert reading(3, 0, 10) not in talk.to_target
 
 
 @pytest.mark.parametrize("size", CHUNKS)
-def test_it_is_the_same_however_it_is_cut(size: int) -> None:
+def test_sftp_transfer_is_recorded_the_same_in_chunks_of_any_size(size: int) -> None:
     whole, cut = Talk(), Talk()
     half = len(CONTENT) // 2
     talk = [
@@ -329,7 +329,7 @@ def _stream(said: bytes) -> bytes:
     return b"".join(payload for kind, payload in m.TerminalFrameReader().feed(said) if kind == m.STDOUT)
 
 
-def test_it_keeps_the_contract_of_wires() -> None:
+def test_sftp_wire_fulfils_the_wire_contract() -> None:
     conversation = [
         (Side.CLIENT, m.START_FRAME + sent(INIT)),
         (Side.TARGET, answered(VERSION)),
@@ -357,34 +357,34 @@ def test_it_keeps_the_contract_of_wires() -> None:
         sent(opening(1, b"a"), opening(1, b"b")),
         sent(*(s.packet(s.STAT, encode_length(number), s.text(b"f")) for number in range(MOST_PENDING + 1))),
     ],
-    ids=["init twice", "an answer", "empty", "too long", "too short", "an id twice", "too many"],
+    ids=["a repeated init", "an answer", "empty", "too long", "too short", "a repeated id", "too many"],
 )
-def test_what_breaks_the_protocol_ends_the_link(said: bytes) -> None:
+def test_malformed_sftp_packet_ends_the_session(said: bytes) -> None:
     talk = Talk()
     talk.client(said)
     assert talk.closed is EndReason.PROTOCOL_VIOLATION
 
 
-def test_another_version_is_refused() -> None:
+def test_unsupported_sftp_version_ends_the_session() -> None:
     link = Link(SftpWire(), pipeline(), clock=lambda: 0)
     effects = link.receive(Side.CLIENT, m.START_FRAME + sent(s.packet(s.INIT, encode_length(6))))
     assert [effect.reason for effect in effects if isinstance(effect, Close)] == [EndReason.PROTOCOL_VIOLATION]
 
 
-def test_a_program_that_rules_refuse_never_begins() -> None:
+def test_denied_sftp_program_is_not_started() -> None:
     talk = Talk(Words("sftp"))
     assert talk.to_target == b""
     assert talk.link.exit_code == m.REFUSED
 
 
-def test_nobody_has_to_look() -> None:
+def test_sftp_statements_are_recorded_with_a_reading_interceptor() -> None:
     talk = Talk(ReadsAll())
     talk.client(sent(opening(1, b"f", s.WRITES)))
     assert talk.asked == ["sftp", "put f"]
 
 
 @given(st.lists(st.binary(max_size=50), max_size=20), st.randoms(use_true_random=False))
-def test_a_digest_is_that_of_the_whole_in_whatever_order_it_comes(parts: list[bytes], chance: Random) -> None:
+def test_file_digest_is_that_of_the_whole_file_for_any_order_of_parts(parts: list[bytes], chance: Random) -> None:
     whole = b"".join(parts)
     placed, offset = [], 0
     for part in parts:
@@ -398,7 +398,7 @@ def test_a_digest_is_that_of_the_whole_in_whatever_order_it_comes(parts: list[by
     assert digest.size == len(whole)
 
 
-def test_a_digest_of_what_is_not_the_whole_is_none() -> None:
+def test_incomplete_or_overlapping_file_has_no_digest() -> None:
     from_the_middle, repeated, far = (FileDigest(OutOfOrderBytes()) for _ in range(3))
     from_the_middle.add(10, b"x")
     repeated.add(0, b"ab")
@@ -409,12 +409,12 @@ def test_a_digest_of_what_is_not_the_whole_is_none() -> None:
     assert repeated.size == 4
 
 
-def test_packets_refuse_what_is_too_long_before_it_is_there() -> None:
+def test_sftp_packet_beyond_the_limit_is_a_violation_at_its_header() -> None:
     with pytest.raises(ProtocolViolation, match="packet of"):
         s.SftpPackets().feed(encode_length(1 << 30))
 
 
-def test_what_waits_of_all_files_of_a_session_is_bounded() -> None:
+def test_out_of_order_bytes_of_all_files_of_a_session_are_bounded() -> None:
     ahead = OutOfOrderBytes()
     files = [Transfer(number, b"/file", ahead) for number in range(8)]
     half = MOST_AHEAD // 2 - 1_000
@@ -428,7 +428,7 @@ def test_what_waits_of_all_files_of_a_session_is_bounded() -> None:
     assert ahead.size == 0
 
 
-def test_small_pieces_that_wait_are_bounded_too() -> None:
+def test_number_of_out_of_order_pieces_is_bounded() -> None:
     digest, ahead = FileDigest(counted := OutOfOrderBytes()), 0
     for offset in range(1, 100_000):
         digest.add(offset, b"x")

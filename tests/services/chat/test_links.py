@@ -120,7 +120,7 @@ async def test_attack_nobody_says_whose_an_account_is_but_its_owner(office: Offi
     code = (await links.code(office.admin)).reveal()
     assert (await office.send(commanded(code, "U0ADMIN"))).actor == office.admin  # only ever as themselves
     await office.send(pressed(review.id, user="U0ADMIN"))
-    assert "not in a group that reviews this" in office.slack.whispers[-1]["text"]
+    assert "not in a group that can decide on this review" in office.slack.whispers[-1]["text"]
 
 
 async def test_accounts_are_their_owners_and_administrators_business(office: Office) -> None:

@@ -201,7 +201,7 @@ async def test_who_may_not_decide_is_told_so_and_nothing_happens(office: Office)
     await office.link(office.ann, "U0ANN")
     review = await office.ask()
     await office.send(pressed(review.id, user="U0ANN"))
-    assert "not in a group that reviews this" in office.slack.whispers[-1]["text"]
+    assert "not in a group that can decide on this review" in office.slack.whispers[-1]["text"]
     assert office.slack.whispers[-1]["user"] == "U0ANN"
     own = await asked(office.world, office.bob, kind=ReviewKind.ONETIME, created_at=office.now)
     await office.round()
@@ -212,7 +212,7 @@ async def test_who_may_not_decide_is_told_so_and_nothing_happens(office: Office)
     assert (await office.state(own)).status is ReviewStatus.PENDING
     await decided(office.world, review, office.bob, at=office.now)
     await office.send(pressed(review.id))
-    assert "APPROVED already" in office.slack.whispers[-1]["text"]
+    assert "already APPROVED" in office.slack.whispers[-1]["text"]
 
 
 async def test_only_what_a_sink_was_told_of_is_decided_by_it(office: Office) -> None:
@@ -265,7 +265,7 @@ async def test_attack_no_reason_or_script_is_too_long_for_slack(office: Office, 
     await office.round()
     (message,) = office.slack.messages.values()
     assert "ann@example.com asks to run a statement on shop" in shown(message)
-    assert "1 agreed" in shown(message)
+    assert "1 approved" in shown(message)
     assert shown(message).count('"button"') == 2
     assert "(more on the page)" in json.dumps(message, ensure_ascii=False)
 
@@ -302,7 +302,7 @@ async def test_what_becomes_of_a_review_elsewhere_is_in_its_message(office: Offi
     assert '"button"' not in shown(message)
     await office.link(office.bob, "U0BOB")
     await office.send(pressed(review.id))
-    assert f"{ending.upper()} already" in office.slack.whispers[-1]["text"]
+    assert f"already {ending.upper()}" in office.slack.whispers[-1]["text"]
 
 
 async def test_a_sink_that_is_not_for_scripts_shows_none(office: Office) -> None:

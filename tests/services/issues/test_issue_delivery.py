@@ -182,7 +182,7 @@ async def test_tries_are_further_and_further_apart_and_end_after_days(office: Of
     office.world.clock.now += issue_delivery.KEPT_TRYING
     await office.round(process)
     kept = await office.now(key)
-    told = f"it may be there, from an attempt before (look for {kept.new and kept.new.marker}): it is down"
+    told = f"an earlier attempt may have created it (search for {kept.new and kept.new.marker}): it is down"
     assert (kept.state, kept.error, kept.next_at) == (IssueState.GIVEN_UP, told, None)
     assert office.counted == [*["failed"] * 12, "given_up"]
 
@@ -205,7 +205,7 @@ async def test_what_a_tracker_refuses_for_good_is_given_up_until_somebody_says_o
     await office.round(process)
     kept = await office.now(key)
     assert (kept.state, kept.error, kept.next_at) == (IssueState.GIVEN_UP, "no\\nsuch project", None)
-    assert f"the issue of session {key} is given up, and not made: no\\nsuch project" in caplog.text
+    assert f"issue given up: session={key} action=create error=no\\nsuch project" in caplog.text
     assert "customfield" not in caplog.text
     assert office.counted == ["given_up"]
     office.tracker.before = None
@@ -231,7 +231,7 @@ async def test_attack_what_was_given_up_after_an_uncertain_try_says_so_and_is_no
     office.tracker.after, office.tracker.before = None, raises(lambda: Denied("no such token"), "find")
     office.world.clock.forward(minutes=2)
     await office.round(process)
-    told = f"it may be there, from an attempt before (look for {one.new and one.new.marker}): no such token"
+    told = f"an earlier attempt may have created it (search for {one.new and one.new.marker}): no such token"
     for minutes in (0, 15):
         office.world.clock.forward(minutes=minutes)
         await office.round(process)
@@ -271,7 +271,7 @@ async def test_attack_who_tries_again_after_days_and_twice_makes_one(office: Off
     if is_there:
         assert kept.state is IssueState.MADE
     else:
-        told = "it went away; it was looked for in the tracker, and is not there"
+        told = "it went away; the gateway searched the tracker for it and did not find it"
         assert (kept.state, kept.error, kept.next_at) == (IssueState.GIVEN_UP, told, None)
         await again(office.world.org_id, key, office.world.clock())
         await office.round(process)

@@ -110,6 +110,7 @@ async def test_a_session_is_counted_once_and_only_when_it_has_ended(office: Offi
     assert report.redact_count == 1
 
 
+@pytest.mark.ci
 async def test_one_process_at_a_time_follows_up(office: Office) -> None:
     dead = Lease(office.world.stores.leases, LEASE, office.world.clock)
     assert await dead.have()

@@ -1,5 +1,7 @@
-"""The ledger binds a session only when its facts are final: every way to begin and to end, and every feature that
-writes to the row afterwards, × the online verification and that of an export."""
+"""The ledger binds a session only when its facts are final.
+
+Every way to begin and to end a session, and every feature that writes to its row afterwards, is checked by the online
+verification and by that of an export."""
 
 from __future__ import annotations
 
@@ -158,18 +160,18 @@ BEGINNINGS: dict[str, tuple[Step, ...]] = {
     "connect that fails at the target": (S.open, S.fail),
     "connect of a worker that crashed": (S.open, S.record, S.crash),
     "connect after a review": (*ACCESS, S.claim, *RUN),
-    "connect after a review, target away": (*ACCESS, S.claim, S.fail),
+    "connect after a review, target unavailable": (*ACCESS, S.claim, S.fail),
     "connect whose review is rejected": (S.ask_access, S.reject),
     "connect whose review is withdrawn": (S.ask_access, S.withdraw),
     "connect whose review expires": (S.ask_access, S.expire),
     "connect that is killed while it waits": (S.ask_access, S.kill),
     "connect whose client gave up after the approval": (*ACCESS, S.kill),
     "exec": (S.submit, S.claim, *RUN),
-    "exec that is refused when it is claimed": (S.submit, S.claim, S.fail),
+    "exec that is denied when it is claimed": (S.submit, S.claim, S.fail),
     "exec that is killed before it runs": (S.submit, S.kill),
     "exec after a review": (*SCRIPT, S.start, S.claim, *RUN, S.finish),
-    "exec after a review, refused when it is claimed": (*SCRIPT, S.start, S.claim, S.fail, S.finish),
-    "exec that nobody runs after its approval": (*SCRIPT, S.expire),
+    "exec after a review, denied when it is claimed": (*SCRIPT, S.start, S.claim, S.fail, S.finish),
+    "exec that is not run after its approval": (*SCRIPT, S.expire),
     "exec that is killed after its approval": (*SCRIPT, S.kill),
     "exec whose review is rejected": (S.ask_script, S.reject),
     "exec whose review is revoked": (*SCRIPT, S.revoke),
@@ -215,12 +217,12 @@ async def is_proven(story: Story, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", BEGINNINGS)
-async def test_a_session_is_proven_however_it_begins_and_ends(records: Records, tmp_path: Path, name: str) -> None:
+async def test_session_is_proven_however_it_begins_and_ends(records: Records, tmp_path: Path, name: str) -> None:
     await is_proven(await play(records, BEGINNINGS[name]), tmp_path)
 
 
 @pytest.mark.parametrize("name", AFTERWARDS)
-async def test_a_session_stays_proven_whatever_is_written_to_its_row_later(
+async def test_session_stays_proven_after_any_later_write_to_its_row(
     records: Records, tmp_path: Path, name: str
 ) -> None:
     early = AFTERWARDS[name]
@@ -229,7 +231,7 @@ async def test_a_session_stays_proven_whatever_is_written_to_its_row_later(
 
 @pytest.mark.parametrize("name", ["hold", "hold and release", "issue", "labels and metadata", "texts", "follow-up"])
 @pytest.mark.parametrize("at", [1, 2, 3])
-async def test_a_session_stays_proven_whatever_is_written_while_it_waits_or_runs(
+async def test_session_stays_proven_after_any_write_while_it_waits_or_runs(
     records: Records, tmp_path: Path, name: str, at: int
 ) -> None:
     whole = (*ACCESS, S.claim, *RUN)
@@ -237,7 +239,7 @@ async def test_a_session_stays_proven_whatever_is_written_while_it_waits_or_runs
 
 
 @pytest.mark.parametrize("steps", [ACCESS, SCRIPT, (S.ask_access,), (S.submit,)])
-async def test_a_session_that_still_waits_is_no_finding(records: Records, steps: tuple[Step, ...]) -> None:
+async def test_waiting_session_is_not_a_finding(records: Records, steps: tuple[Step, ...]) -> None:
     story = await play(records, (S.open, *RUN, *steps))
     await story.services.checkpoints.make(records.user)
     report = await story.services.verifier.verify(records.world.org_id)

@@ -22,7 +22,7 @@ def auditor(records: Records) -> Principal:
     return replace(records.user, groups=frozenset({"auditor"}))
 
 
-async def test_a_checkpoint_on_demand_covers_everything_and_reaches_the_anchor(records: Records) -> None:
+async def test_checkpoint_on_demand_covers_all_entries_and_reaches_the_anchor(records: Records) -> None:
     services = records.services()
     with pytest.raises(Conflict, match="the ledger is empty"):
         await services.checkpoints.make(records.user)
@@ -39,7 +39,7 @@ async def test_a_checkpoint_on_demand_covers_everything_and_reaches_the_anchor(r
     assert state.done_at is not None
 
 
-async def test_who_may(records: Records) -> None:
+async def test_user_without_the_needed_group_cannot_make_list_or_export_checkpoints(records: Records) -> None:
     services = records.services()
     nobody = replace(records.user, groups=frozenset())
     for call in (
@@ -54,7 +54,7 @@ async def test_who_may(records: Records) -> None:
             await call
 
 
-async def test_one_is_made_at_an_interval_when_there_is_something_new(records: Records) -> None:
+async def test_checkpoint_is_made_at_an_interval_if_there_are_new_entries(records: Records) -> None:
     services, clock = records.services(), records.world.clock
     keeper = services.ledger_worker
     await keeper.once()
@@ -72,7 +72,7 @@ async def test_one_is_made_at_an_interval_when_there_is_something_new(records: R
     assert [read_line(line).number for line in records.anchor.lines] == [1, 2]
 
 
-async def test_an_anchor_that_is_away_is_tried_again_and_shown(records: Records) -> None:
+async def test_unavailable_anchor_is_retried_and_its_error_listed(records: Records) -> None:
     services, clock = records.services(), records.world.clock
     records.anchor.away = True
     await records.open()
@@ -92,7 +92,7 @@ async def test_an_anchor_that_is_away_is_tried_again_and_shown(records: Records)
     assert len(records.anchor.lines) == 1
 
 
-async def test_an_anchor_that_is_set_up_no_more_is_shown(records: Records) -> None:
+async def test_anchor_that_is_no_longer_configured_is_listed_with_an_error(records: Records) -> None:
     await records.open()
     await records.services().ledger.write()
     records.anchor.away = True
@@ -104,7 +104,7 @@ async def test_an_anchor_that_is_set_up_no_more_is_shown(records: Records) -> No
     assert "no longer configured" in state.error
 
 
-async def test_another_key_is_introduced_by_the_one_before(records: Records) -> None:
+async def test_rotated_key_is_introduced_by_the_previous_key(records: Records) -> None:
     services = records.services()
     await records.open()
     await services.checkpoints.make(records.user)
@@ -123,7 +123,7 @@ async def test_another_key_is_introduced_by_the_one_before(records: Records) -> 
     assert [(one.id, one.retired_at is None) for one in kept] == [(new.id, True), (old.id, False)]
 
 
-async def test_the_private_key_is_not_in_the_store_as_it_is(records: Records) -> None:
+async def test_private_ledger_key_is_encrypted_in_the_store(records: Records) -> None:
     services = records.services()
     key = await services.checkpoints.signing(records.world.org_id)
     async with records.world.database.statement() as connection:
@@ -132,7 +132,7 @@ async def test_the_private_key_is_not_in_the_store_as_it_is(records: Records) ->
     assert bytes(row.public) == key.public
 
 
-async def test_a_public_key_that_was_exchanged_in_the_store_is_refused(records: Records) -> None:
+async def test_public_key_replaced_in_the_store_is_forged(records: Records) -> None:
     services = records.services()
     await services.checkpoints.signing(records.world.org_id)
     other = new_key(records.world.org_id, records.world.clock())
@@ -146,12 +146,12 @@ async def test_a_public_key_that_was_exchanged_in_the_store_is_refused(records: 
     assert any(one.what is FindingKind.FORGED and "was changed" in one.message for one in report.findings)
 
 
-async def test_of_many_who_make_the_first_key_one_wins(records: Records) -> None:
+async def test_concurrent_creation_of_the_first_key_yields_one_key(records: Records) -> None:
     made = await asyncio.gather(*(records.services().checkpoints.signing(records.world.org_id) for _ in range(5)))
     assert len({one.id for one in made}) == 1
 
 
-async def test_one_process_at_a_time_keeps_the_ledger(records: Records) -> None:
+async def test_only_one_process_at_a_time_writes_the_ledger(records: Records) -> None:
     first, second = records.services().ledger_worker, records.services().ledger_worker
     assert await first.once()
     assert not await second.once()
@@ -162,7 +162,7 @@ async def test_one_process_at_a_time_keeps_the_ledger(records: Records) -> None:
     assert await first.once()
 
 
-async def test_the_keeper_goes_on_until_it_is_cancelled_and_gives_the_lease_back(records: Records) -> None:
+async def test_ledger_worker_runs_until_cancelled_and_then_releases_its_lease(records: Records) -> None:
     keeper = records.services().ledger_worker
     await records.recorded()
     task = asyncio.create_task(BackgroundJobs([Task("ledger", 0.01, keeper.once, stop=keeper.stop)]).forever())

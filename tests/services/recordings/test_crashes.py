@@ -1,4 +1,4 @@
-"""A writer that is killed anywhere leaves a ledger that is whole, and the next one goes on."""
+"""A ledger writer that is killed at any point leaves a consistent ledger, which the next one continues."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ asyncio.run(write())
 
 
 @pytest.mark.slow
-async def test_a_writer_that_is_killed_at_random_points_tells_everything_once(sqlite_url: str, tmp_path: Path) -> None:
+async def test_ledger_writer_killed_at_random_points_records_each_session_once(sqlite_url: str, tmp_path: Path) -> None:
     database = Database(sqlite_url)
     records = await Records.make(await World.make(database), tmp_path)
     for _ in range(SESSIONS):

@@ -32,7 +32,7 @@ async def proven(records: Records, services: Services, path: Path) -> Verificati
     return verify_package(path, keys)
 
 
-async def test_an_export_is_verified_with_nothing_but_the_key(records: Records, tmp_path: Path) -> None:
+async def test_export_is_verified_with_the_public_key_alone(records: Records, tmp_path: Path) -> None:
     services = records.services()
     with pytest.raises(Conflict):
         await services.exports.begin(records.user, None, None)
@@ -45,7 +45,7 @@ async def test_an_export_is_verified_with_nothing_but_the_key(records: Records, 
     assert report.after_checkpoint == 0
 
 
-async def test_an_export_of_a_time_has_the_sessions_of_that_time(records: Records, tmp_path: Path) -> None:
+async def test_export_of_a_time_range_has_the_sessions_of_that_range(records: Records, tmp_path: Path) -> None:
     services, clock = records.services(), records.world.clock
     starts = []
     for _ in range(5):
@@ -71,9 +71,7 @@ async def test_an_export_of_a_time_has_the_sessions_of_that_time(records: Record
         await services.exports.begin(records.user, starts[1], starts[0])
 
 
-async def test_sessions_that_begin_while_it_is_written_are_left_for_the_next_one(
-    records: Records, tmp_path: Path
-) -> None:
+async def test_session_that_begins_during_an_export_is_not_in_it(records: Records, tmp_path: Path) -> None:
     services = records.services()
     await records.recorded(1)
     pieces = await services.exports.begin(records.user, None, None)
@@ -86,9 +84,7 @@ async def test_sessions_that_begin_while_it_is_written_are_left_for_the_next_one
     assert report.sessions_proven == 1
 
 
-async def test_segments_that_are_stored_while_it_is_written_are_left_for_the_next_one(
-    records: Records, tmp_path: Path
-) -> None:
+async def test_segment_stored_during_an_export_is_not_in_it(records: Records, tmp_path: Path) -> None:
     services = records.services()
     await records.recorded(1)
     going_on = await records.open()
@@ -109,7 +105,7 @@ async def test_segments_that_are_stored_while_it_is_written_are_left_for_the_nex
     assert (report.sessions_proven, report.segments_proven) == (2, 4)
 
 
-async def test_what_was_changed_in_the_store_is_found_in_the_export(
+async def test_sessions_and_segments_removed_from_the_store_are_found_in_the_export(
     records: Records, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     services = records.services()
@@ -122,15 +118,15 @@ async def test_what_was_changed_in_the_store_is_found_in_the_export(
     changed.write_bytes(changed.read_bytes()[:-1] + bytes([changed.read_bytes()[-1] ^ 1]))
     with caplog.at_level("WARNING"):
         path = await exported(records, services, tmp_path)
-    assert f"without segment 1 of session {sessions[2]}: it cannot be decrypted" in caplog.text
+    assert f"without a segment: session={sessions[2]} segment=1 error=it cannot be decrypted" in caplog.text
     report = await proven(records, services, path)
     found = {(one.what, one.session, one.segment) for one in report.findings}
     missing = {(sessions[1], None), (sessions[0], 2), (sessions[2], 1)}
     assert found == {(FindingKind.MISSING, session, segment) for session, segment in missing}
 
 
-async def test_an_export_holds_the_segments_as_they_were_sealed(records: Records, tmp_path: Path) -> None:
-    """It is the auditor's, who has no key of ours."""
+async def test_export_contains_the_segments_decrypted(records: Records, tmp_path: Path) -> None:
+    """An auditor has none of the gateway's keys."""
     services, session = records.services(), await records.recorded(1)
     await services.checkpoints.make(records.user)
     with tarfile.open(await exported(records, services, tmp_path)) as export:
@@ -145,10 +141,10 @@ def remove_segment(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("batch_bytes", "batch_segments"), [(1, 512), (2_000, 512), (1 << 20, 3), (1 << 20, 512)])
-async def test_batches_change_neither_order_nor_content_and_an_unreadable_segment_costs_itself_alone(
+async def test_export_is_the_same_at_any_batch_size_and_omits_only_unreadable_segments(
     records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_bytes: int, batch_segments: int
 ) -> None:
-    """With one byte every segment is a large one, which goes by itself."""
+    """With one byte, every segment counts as a large one and is read alone."""
     services = records.services()
     for count in (1, 4, 2, 5):
         await records.recorded(count)

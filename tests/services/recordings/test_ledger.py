@@ -36,7 +36,7 @@ def kinds(entries: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     return [(one["kind"], one["session"]) for one in entries]
 
 
-async def test_sessions_are_told_when_they_are_opened_and_when_all_of_them_is_stored(records: Records) -> None:
+async def test_session_is_recorded_when_it_opens_and_when_all_its_segments_are_stored(records: Records) -> None:
     ledger = records.services().ledger
     first, second = await records.open(), await records.open()
     waiting = await records.open(status=SessionStatus.READY, script="select 1")
@@ -56,7 +56,7 @@ async def test_sessions_are_told_when_they_are_opened_and_when_all_of_them_is_st
     assert await ledger.write() == 0
 
 
-async def test_no_name_of_anybody_is_in_the_ledger(records: Records) -> None:
+async def test_ledger_contains_no_names_or_addresses(records: Records) -> None:
     await records.recorded()
     await records.services().ledger.write()
     text = json.dumps(await told(records.world))
@@ -64,7 +64,7 @@ async def test_no_name_of_anybody_is_in_the_ledger(records: Records) -> None:
         assert name not in text
 
 
-async def test_a_session_without_any_recording_is_closed_with_no_segments(records: Records) -> None:
+async def test_session_without_a_recording_is_closed_with_no_segments(records: Records) -> None:
     session = await records.recorded(0)
     await records.services().ledger.write()
     entries = await told(records.world)
@@ -72,14 +72,14 @@ async def test_a_session_without_any_recording_is_closed_with_no_segments(record
     assert (entries[1]["segments"], entries[1]["size"], entries[1]["complete"]) == (0, 0, True)
 
 
-async def test_a_script_that_was_killed_before_it_ran_is_told_as_well(records: Records) -> None:
+async def test_script_killed_before_it_ran_is_recorded_as_opened_and_closed(records: Records) -> None:
     session = await records.open(status=SessionStatus.READY, script="select 1")
     await records.end(session, size=0)
     await records.services().ledger.write()
     assert kinds(await told(records.world)) == [("opened", str(session)), ("closed", str(session))]
 
 
-async def test_what_never_comes_is_given_up_and_said_to_be_incomplete(records: Records) -> None:
+async def test_session_with_lost_segments_is_closed_as_incomplete_after_a_delay(records: Records) -> None:
     ledger, clock = records.services().ledger, records.world.clock
     lost, damaged = await records.open(), await records.open()
     await records.store(lost, 3, numbers=[1, 3])
@@ -96,7 +96,7 @@ async def test_what_never_comes_is_given_up_and_said_to_be_incomplete(records: R
     assert [closed[str(one)]["segments"] for one in (damaged, lost)] == [2, 2]
 
 
-async def test_those_that_wait_do_not_hold_up_the_others(records: Records) -> None:
+async def test_sessions_with_unstored_segments_do_not_block_other_sessions(records: Records) -> None:
     for _ in range(3):
         await records.end(await records.open())  # of which nothing is stored
     done = await records.recorded()
@@ -105,7 +105,7 @@ async def test_those_that_wait_do_not_hold_up_the_others(records: Records) -> No
     assert ("closed", str(done)) in kinds(await told(records.world))
 
 
-async def test_a_round_is_bounded_and_the_next_one_goes_on(records: Records) -> None:
+async def test_ledger_writes_bounded_batches_and_the_next_round_continues(records: Records) -> None:
     sessions = [await records.recorded(1) for _ in range(5)]
     ledger = records.services().ledger
     assert await ledger.write(batch=2, batches=1) == 4
@@ -116,7 +116,7 @@ async def test_a_round_is_bounded_and_the_next_one_goes_on(records: Records) -> 
     assert [key for kind, key in entries if kind == "closed"] == list(map(str, sessions))
 
 
-async def test_moments_never_go_back_though_clocks_do(records: Records) -> None:
+async def test_ledger_times_never_decrease_when_the_clock_is_set_back(records: Records) -> None:
     ledger, clock = records.services().ledger, records.world.clock
     await records.recorded()
     await ledger.write()
@@ -127,7 +127,7 @@ async def test_moments_never_go_back_though_clocks_do(records: Records) -> None:
     assert moments == sorted(moments)
 
 
-async def test_writers_at_the_same_moment_tell_everything_once(records: Records) -> None:
+async def test_concurrent_ledger_writers_record_everything_once(records: Records) -> None:
     sessions = [await records.recorded(1) for _ in range(30)]
     writers = [Ledger(SqlLedger(records.world.database), records.world.clock) for _ in range(4)]
 
@@ -141,7 +141,7 @@ async def test_writers_at_the_same_moment_tell_everything_once(records: Records)
     assert len(entries) == len(set(entries)) == 65
 
 
-async def test_an_entry_by_itself_is_numbered_like_all_others(records: Records) -> None:
+async def test_single_entry_gets_the_next_number(records: Records) -> None:
     ledger = records.services().ledger
     session = await records.recorded()
     await ledger.write()
@@ -150,7 +150,7 @@ async def test_an_entry_by_itself_is_numbered_like_all_others(records: Records) 
     assert (await told(records.world))[2]["what"] == "recording"
 
 
-async def test_who_is_never_first_says_so(records: Records) -> None:
+async def test_entry_that_always_loses_its_number_to_others_is_unavailable(records: Records) -> None:
     class Busy(SqlLedger):
         async def append(self, entries: Sequence[LedgerEntry]) -> bool:
             return False
@@ -160,7 +160,7 @@ async def test_who_is_never_first_says_so(records: Records) -> None:
         await ledger.note(records.world.org_id, EntryKind.HELD, uuid4(), by="x")
 
 
-async def test_each_organisation_has_a_ledger_of_its_own(records: Records) -> None:
+async def test_each_organisation_has_its_own_ledger(records: Records) -> None:
     other = UUID(int=77)
     await records.sql(
         "insert into orgs (id, name, created_at) values (:id, 'other', :at)",
@@ -176,8 +176,8 @@ async def test_each_organisation_has_a_ledger_of_its_own(records: Records) -> No
     assert {key for _, key in kinds(await told(records.world))} == {str(first)}
 
 
-async def test_what_a_round_looks_for_is_found_by_indices_of_what_is_left(records: Records) -> None:
-    """A ledger that knows a million sessions is written in rounds of a few seconds: none looks at all of them."""
+async def test_ledger_round_finds_unrecorded_sessions_by_partial_indexes(records: Records) -> None:
+    """With a million sessions, a round every few seconds must not read all of them."""
     if not records.world.database.is_sqlite:
         pytest.skip("PostgreSQL decides by statistics")
     now = records.world.clock()
@@ -200,8 +200,8 @@ async def test_what_a_round_looks_for_is_found_by_indices_of_what_is_left(record
             assert index in plan[0][3], plan
 
 
-async def test_an_appended_batch_is_whole_or_not_there(records: Records) -> None:
-    """As after a crash in the middle: the second entry's number is taken."""
+async def test_batch_of_entries_is_appended_completely_or_not_at_all(records: Records) -> None:
+    """As after a crash during the append: the second entry's number is taken."""
     first, second = await records.open(), await records.open()
     ledger = records.services().ledger
     await ledger.write()

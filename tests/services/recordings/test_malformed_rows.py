@@ -1,6 +1,6 @@
-"""Whatever stands in a row that verification reads, it ends with findings and never with an error.
+"""Verification of rows with any content ends with findings and never with an error.
 
-SQLite takes any value in any column; PostgreSQL takes what its types take, which is tried there.
+SQLite accepts any value in any column; on PostgreSQL, values that its types accept are tried.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ async def with_segments(records: Records) -> Evidence:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", READ)
-async def test_any_value_in_any_column_is_a_finding(records: Records, table: str) -> None:
+async def test_any_other_value_in_any_column_is_a_finding(records: Records, table: str) -> None:
     if not records.world.database.is_sqlite:
         pytest.skip("PostgreSQL refuses what is not of a column's type")
     evidence = await with_segments(records)
@@ -101,7 +101,7 @@ async def test_any_value_in_any_column_is_a_finding(records: Records, table: str
 
 
 @pytest.mark.parametrize("value", ["x'ff00'", "'not what it was'"])
-async def test_a_value_of_another_type_in_a_row_is_a_finding(records: Records, value: str) -> None:
+async def test_value_of_another_type_in_a_row_is_a_finding(records: Records, value: str) -> None:
     if not records.world.database.is_sqlite:
         pytest.skip("PostgreSQL refuses what is not of a column's type")
     evidence = await with_segments(records)

@@ -1,4 +1,4 @@
-"""What is purged, what is not, and what is left when anything stops in between."""
+"""What is purged and what is stored longer, and what remains when a purge is interrupted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def keeping(records: Records, tmp_path: Path) -> Keeping:
     return await Keeping.make(records, tmp_path)
 
 
-async def test_recordings_go_first_and_sessions_later(keeping: Keeping) -> None:
+async def test_recordings_are_purged_first_and_sessions_later(keeping: Keeping) -> None:
     await keeping.keep(30, 90)
     old = await keeping.sessions(3)
     await keeping.days(29)
@@ -60,8 +60,8 @@ async def test_recordings_go_first_and_sessions_later(keeping: Keeping) -> None:
         await keeping.services.sessions.get(keeping.admin, old[0])
 
 
-async def test_what_hooks_printed_goes_with_the_recording_and_the_rest_with_the_session(keeping: Keeping) -> None:
-    """Also where nothing was recorded."""
+async def test_hook_output_is_purged_with_the_recording_and_hook_runs_with_the_session(keeping: Keeping) -> None:
+    """This holds for sessions without a recording as well."""
     await keeping.keep(30, 90)
     keys = [*await keeping.sessions(1), *await keeping.sessions(1, segments=0)]
     hooks, org_id = keeping.services.hooks, keeping.admin.org_id
@@ -80,7 +80,7 @@ async def test_what_hooks_printed_goes_with_the_recording_and_the_rest_with_the_
     assert [run for key in keys for run in await keeping.records.world.stores.hook_runs.of(org_id, key, 9)] == []
 
 
-async def test_ledger_and_audit_log_say_what_was_purged_and_why(keeping: Keeping) -> None:
+async def test_ledger_and_audit_log_record_what_was_purged_and_why(keeping: Keeping) -> None:
     await keeping.keep(30, 90)
     old = await keeping.sessions(2)
     await keeping.days(31)
@@ -93,7 +93,7 @@ async def test_ledger_and_audit_log_say_what_was_purged_and_why(keeping: Keeping
     assert entry.after["reasons"] == ["retention: recordings are stored for 30 days"]
 
 
-async def test_a_connections_own_retention_wins_also_where_it_is_longer(keeping: Keeping) -> None:
+async def test_retention_of_a_connection_overrides_the_general_one_even_if_longer(keeping: Keeping) -> None:
     own = await keeping.sessions(1)
     keeping.records.connection = await keeping.records.world.add_connection("other")
     others = await keeping.sessions(1)
@@ -108,7 +108,7 @@ async def test_a_connections_own_retention_wins_also_where_it_is_longer(keeping:
     assert await keeping.there(own) == [WHOLE]
 
 
-async def test_a_connection_that_is_removed_does_not_shorten_what_is_kept_of_its_sessions(keeping: Keeping) -> None:
+async def test_retention_of_a_removed_connection_still_applies_to_its_sessions(keeping: Keeping) -> None:
     await keeping.keep(10, 10)
     await keeping.keep(None, None, "shop")
     mine = await keeping.sessions(1)
@@ -122,7 +122,7 @@ async def test_a_connection_that_is_removed_does_not_shorten_what_is_kept_of_its
     assert await keeping.there(mine) == [GONE]
 
 
-async def test_what_runs_is_not_closed_or_not_counted_is_not_purged(keeping: Keeping) -> None:
+async def test_session_that_runs_or_is_not_closed_or_counted_is_not_purged(keeping: Keeping) -> None:
     await keeping.keep(1, 1)
     running = await keeping.records.open()
     await keeping.records.store(running, 2)
@@ -141,7 +141,7 @@ async def test_what_runs_is_not_closed_or_not_counted_is_not_purged(keeping: Kee
     assert await keeping.entries(EntryKind.PURGED) == [uncounted]
 
 
-async def test_what_lies_on_this_machine_goes_too(keeping: Keeping) -> None:
+async def test_local_files_of_a_purged_session_are_deleted(keeping: Keeping) -> None:
     await keeping.keep(1, 1)
     [old] = await keeping.sessions(1)
     [kept] = await keeping.sessions(1)
@@ -157,7 +157,7 @@ async def test_what_lies_on_this_machine_goes_too(keeping: Keeping) -> None:
     assert {path.name.partition(".")[0] for folder in folders for path in folder.iterdir()} == {str(kept)}
 
 
-async def test_a_blob_store_that_is_away_is_said_and_tried_again_with_pauses(keeping: Keeping) -> None:
+async def test_purge_with_an_unavailable_blob_store_is_reported_and_retried_with_delays(keeping: Keeping) -> None:
     await keeping.keep(1, 1)
     old = await keeping.sessions(2)
     await keeping.days(3)
@@ -184,9 +184,7 @@ async def test_a_blob_store_that_is_away_is_said_and_tried_again_with_pauses(kee
     assert (await keeping.services.purges.find(keeping.admin, Page())).total == 0
 
 
-async def test_a_blob_store_that_hangs_costs_its_deadline_only(
-    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_purge_with_a_hanging_blob_store_times_out(keeping: Keeping, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DELETE", 0.1)
     await keeping.keep(1, 1)
     await keeping.sessions(4, segments=20)
@@ -201,7 +199,7 @@ async def test_a_blob_store_that_hangs_costs_its_deadline_only(
 @pytest.mark.parametrize(
     "place", ["../outside", "/etc/hostname", "{other}.000001.rec.zst", "{own}/../{other}.000001.rec.zst"]
 )
-async def test_a_place_that_points_elsewhere_deletes_nothing(keeping: Keeping, place: str) -> None:
+async def test_segment_row_that_points_elsewhere_deletes_nothing(keeping: Keeping, place: str) -> None:
     await keeping.keep(1, 1)
     [own] = await keeping.sessions(1)
     keeping.records.connection = await keeping.records.world.add_connection("other")
@@ -226,7 +224,7 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("point", ["delete", "clean", "done"])
 @pytest.mark.parametrize("what", [PurgeScope.RECORDING, PurgeScope.SESSION])
-async def test_a_kill_anywhere_leaves_no_lie(
+async def test_purge_killed_at_any_point_is_completed_and_stays_provable(
     keeping: Keeping, monkeypatch: pytest.MonkeyPatch, point: str, what: PurgeScope
 ) -> None:
     await keeping.keep(1, 1 if what is PurgeScope.SESSION else None)
@@ -261,7 +259,7 @@ async def test_a_kill_anywhere_leaves_no_lie(
     assert report.is_good, report.findings
 
 
-async def test_a_clock_set_forward_purges_nothing_for_a_day(keeping: Keeping) -> None:
+async def test_clock_set_forward_purges_nothing_for_a_day(keeping: Keeping) -> None:
     await keeping.keep(30, 30)
     old = await keeping.sessions(1)
     await keeping.round()
@@ -281,7 +279,7 @@ async def test_a_clock_set_forward_purges_nothing_for_a_day(keeping: Keeping) ->
     assert await keeping.there(old) == [WHOLE]
 
 
-async def test_a_session_that_a_wrong_clock_ended_long_ago_is_kept_by_the_ledgers_time(keeping: Keeping) -> None:
+async def test_session_with_a_wrong_old_end_date_is_retained_by_the_ledgers_time(keeping: Keeping) -> None:
     await keeping.keep(30, 30)
     await keeping.sessions(1)
     world = keeping.records.world
@@ -294,7 +292,7 @@ async def test_a_session_that_a_wrong_clock_ended_long_ago_is_kept_by_the_ledger
     assert await keeping.there([old]) == [WHOLE]
 
 
-async def test_many_are_purged_in_small_steps_and_none_is_left_out(
+async def test_many_sessions_are_purged_in_batches_and_none_is_left_out(
     keeping: Keeping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PAGE", 5)
@@ -313,7 +311,9 @@ async def test_many_are_purged_in_small_steps_and_none_is_left_out(
     assert sorted(told) == sorted(str(key) for key in old if key not in held)
 
 
-async def test_a_pass_that_was_stopped_goes_on_where_it_was(keeping: Keeping, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_interrupted_purge_pass_continues_where_it_stopped(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "PAGE", 4)
     monkeypatch.setattr(module, "PATIENCE", 0.0)
     await keeping.keep(1, 1)
@@ -326,7 +326,7 @@ async def test_a_pass_that_was_stopped_goes_on_where_it_was(keeping: Keeping, mo
     assert await keeping.there(old) == [GONE] * 6
 
 
-async def test_a_pass_begins_when_a_retention_takes_effect(keeping: Keeping) -> None:
+async def test_purge_pass_begins_when_a_retention_takes_effect(keeping: Keeping) -> None:
     purger = keeping.another()
     old = await keeping.sessions(1)
     await keeping.days(30)
@@ -343,7 +343,7 @@ async def test_a_pass_begins_when_a_retention_takes_effect(keeping: Keeping) -> 
     assert await purger.once() == 1
 
 
-async def test_only_one_process_purges(keeping: Keeping) -> None:
+async def test_only_one_process_at_a_time_purges(keeping: Keeping) -> None:
     await keeping.keep(1, 1)
     old = await keeping.sessions(2)
     await keeping.days(3)
@@ -354,7 +354,9 @@ async def test_only_one_process_purges(keeping: Keeping) -> None:
     assert len(await keeping.entries(EntryKind.PURGED)) == 2
 
 
-async def test_a_long_session_gets_somewhere_before_a_kill(keeping: Keeping, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_interrupted_purge_of_a_long_session_keeps_its_progress(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "PIECE", 2)
     await keeping.keep(1, 1)
     [long] = await keeping.sessions(1, segments=7)
@@ -374,7 +376,7 @@ async def test_a_long_session_gets_somewhere_before_a_kill(keeping: Keeping, mon
     assert (await keeping.verified()).is_good
 
 
-async def test_a_held_session_is_never_purged(keeping: Keeping) -> None:
+async def test_session_under_legal_hold_is_never_purged(keeping: Keeping) -> None:
     await keeping.keep(1, 1)
     held, free = await keeping.sessions(2)
     holds = keeping.services.holds
@@ -394,7 +396,7 @@ async def test_a_held_session_is_never_purged(keeping: Keeping) -> None:
     assert report.is_good, report.findings
 
 
-async def test_a_hold_that_was_deleted_in_the_database_still_holds(keeping: Keeping) -> None:
+async def test_legal_hold_deleted_in_the_database_still_prevents_a_purge(keeping: Keeping) -> None:
     await keeping.keep(1, 1)
     [held] = await keeping.sessions(1)
     await keeping.services.holds.set(keeping.admin, held, "case A", "court order")
@@ -407,15 +409,15 @@ async def test_a_hold_that_was_deleted_in_the_database_still_holds(keeping: Keep
         await keeping.services.purges.purge(keeping.admin, held, PurgeScope.SESSION, "it bothers me")
 
 
-async def test_the_row_of_a_held_session_cannot_be_deleted_by_hand(keeping: Keeping) -> None:
+async def test_database_rejects_deleting_the_row_of_a_session_under_legal_hold(keeping: Keeping) -> None:
     [held] = await keeping.sessions(1)
     await keeping.services.holds.set(keeping.admin, held, "case A", "court order")
     with pytest.raises(Exception, match=r"(?i)foreign key"):
         await keeping.records.sql("delete from sessions where id = :id", id=keeping.records.key_of(held))
 
 
-async def test_a_purge_of_a_held_session_in_the_ledger_is_found(keeping: Keeping) -> None:
-    """As by who writes the ledger by hand."""
+async def test_ledger_entry_that_purges_a_session_under_legal_hold_is_a_finding(keeping: Keeping) -> None:
+    """An attacker who can write the ledger could add such an entry."""
     [held] = await keeping.sessions(1)
     await keeping.services.holds.set(keeping.admin, held, "case A", "court order")
     await keeping.services.ledger.note(
@@ -429,8 +431,7 @@ async def test_a_purge_of_a_held_session_in_the_ledger_is_found(keeping: Keeping
     assert [(one.what, one.session) for one in report.findings] == [(Found.HELD, held)]
 
 
-async def test_a_hold_and_a_purge_in_the_same_moment(keeping: Keeping) -> None:
-    """Either it is held, or it is purged: never both."""
+async def test_concurrent_legal_hold_and_purge_never_both_succeed(keeping: Keeping) -> None:
     for _ in range(10):
         [key] = await keeping.sessions(1)
         purge = keeping.services.purges.purge(keeping.admin, key, PurgeScope.SESSION, "asked to")
@@ -446,7 +447,7 @@ async def test_a_hold_and_a_purge_in_the_same_moment(keeping: Keeping) -> None:
     assert report.is_good, report.findings
 
 
-async def test_a_session_that_was_removed_without_an_entry_is_found(keeping: Keeping) -> None:
+async def test_session_removed_without_a_ledger_entry_is_missing(keeping: Keeping) -> None:
     removed, purged = await keeping.sessions(2)
     await keeping.services.purges.purge(keeping.admin, purged, PurgeScope.SESSION, "asked to")
     await keeping.round()
@@ -456,7 +457,7 @@ async def test_a_session_that_was_removed_without_an_entry_is_found(keeping: Kee
     assert report.sessions_purged == 1
 
 
-async def test_a_recording_that_was_removed_without_an_entry_is_found(keeping: Keeping) -> None:
+async def test_recording_removed_without_a_ledger_entry_is_missing(keeping: Keeping) -> None:
     removed, purged = await keeping.sessions(2)
     await keeping.services.purges.purge(keeping.admin, purged, PurgeScope.RECORDING, "asked to")
     await keeping.round()
@@ -465,7 +466,7 @@ async def test_a_recording_that_was_removed_without_an_entry_is_found(keeping: K
     assert {(one.what, one.session) for one in report.findings} == {(Found.MISSING, removed)}
 
 
-async def test_a_session_of_which_only_the_entry_is_purged_is_told(keeping: Keeping) -> None:
+async def test_session_with_a_purge_entry_but_not_purged_is_noted_as_interrupted(keeping: Keeping) -> None:
     [key] = await keeping.sessions(1)
     await keeping.services.ledger.note(
         keeping.records.world.org_id, EntryKind.PURGED, key, what="session", reason="nobody did it"
@@ -476,7 +477,7 @@ async def test_a_session_of_which_only_the_entry_is_purged_is_told(keeping: Keep
     assert any("was interrupted" in note for note in report.notes)
 
 
-async def test_an_export_of_what_was_purged_is_proven_by_the_key_alone(keeping: Keeping, tmp_path: Path) -> None:
+async def test_export_after_purges_is_proven_with_the_public_key_alone(keeping: Keeping, tmp_path: Path) -> None:
     recording, session, kept, begun, removed = await keeping.sessions(5)
     for key, what in ((recording, PurgeScope.RECORDING), (session, PurgeScope.SESSION)):
         await keeping.services.purges.purge(keeping.admin, key, what, "asked to")
@@ -499,7 +500,7 @@ async def test_an_export_of_what_was_purged_is_proven_by_the_key_alone(keeping: 
     assert kept
 
 
-async def test_counts_for_reports_stay(keeping: Keeping) -> None:
+async def test_counts_for_reports_remain_after_a_purge(keeping: Keeping) -> None:
     [key] = await keeping.sessions(1)
     world = keeping.records.world
 

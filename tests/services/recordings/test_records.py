@@ -1,5 +1,4 @@
-"""The ledger seals the audit log, reviews, masking counts and refusals: whatever is changed by hand is found, online
-and in an export, and what nobody touched is proven."""
+"""The ledger seals audit entries, reviews, masking counts and violations: changes are found online and in exports."""
 
 from __future__ import annotations
 
@@ -102,7 +101,7 @@ def kinds(report: VerificationReport) -> set[FindingKind]:
     return {one.what for one in report.findings}
 
 
-async def test_untouched_records_are_proven(records: Records, tmp_path: Path) -> None:
+async def test_untouched_records_are_proven_online_and_in_an_export(records: Records, tmp_path: Path) -> None:
     evidence = await Evidence.make(records)
     for report in (await evidence.online(), await evidence.offline(tmp_path)):
         assert report.is_good, report.findings
@@ -143,7 +142,7 @@ ATTACKS: dict[str, tuple[str, str, FindingKind, bool]] = {
     "newest record deleted": ("delete from ledger_records where number = 9", "", FindingKind.MISSING, True),
     "all records deleted": ("delete from ledger_records", "", FindingKind.MISSING, True),
     "record changed": ("update ledger_records set content = :content where number = 2", "", FindingKind.CHANGED, True),
-    "record pointed elsewhere": (
+    "record moved to another subject": (
         "update ledger_records set subject = :id where number = 2", "session", FindingKind.CHANGED, True,
     ),
     "newest ledger entry deleted": (
@@ -154,7 +153,7 @@ ATTACKS: dict[str, tuple[str, str, FindingKind, bool]] = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-async def test_a_change_by_hand_is_found(records: Records, tmp_path: Path, name: str) -> None:
+async def test_record_changed_in_the_database_is_found(records: Records, tmp_path: Path, name: str) -> None:
     statement, about, what, is_exported = ATTACKS[name]
     evidence = await Evidence.make(records)
     subjects = {
@@ -173,7 +172,7 @@ async def test_a_change_by_hand_is_found(records: Records, tmp_path: Path, name:
         assert kinds(await evidence.offline(tmp_path)), "the export shows nothing"
 
 
-async def test_an_added_audit_entry_is_found(records: Records) -> None:
+async def test_audit_entry_added_in_the_database_is_found(records: Records) -> None:
     evidence = await Evidence.make(records)
     copied = select(audit_log).where(audit_log.c.id == evidence.entries[0])
     async with records.world.database.statement() as connection:
@@ -186,7 +185,7 @@ async def test_an_added_audit_entry_is_found(records: Records) -> None:
     assert added.hex in report.findings[0].message.replace("-", "")
 
 
-async def test_an_added_record_is_found(records: Records) -> None:
+async def test_record_added_in_the_database_is_found(records: Records) -> None:
     evidence = await Evidence.make(records)
     values = {"org_id": records.world.org_id, "number": 5_000, "subject": uuid4(), "content": b"{}"}
     async with records.world.database.statement() as connection:
@@ -194,8 +193,8 @@ async def test_an_added_record_is_found(records: Records) -> None:
     assert kinds(await evidence.online()) == {FindingKind.FOREIGN}
 
 
-async def test_entries_deleted_after_the_last_checkpoint_are_found(records: Records) -> None:
-    """The head of the ledger remembers its place, and the next entry leaves the gap open."""
+async def test_audit_entry_deleted_after_the_last_checkpoint_is_found(records: Records) -> None:
+    """The head of the ledger has its number, and the next entry leaves the gap visible."""
     evidence = await Evidence.make(records)
     newest = await audited(records, 7)
     await evidence.services.ledger.write()
@@ -212,7 +211,7 @@ async def test_entries_deleted_after_the_last_checkpoint_are_found(records: Reco
     assert number in {one.entry for one in report.findings}
 
 
-async def test_an_audit_entry_deleted_before_it_is_sealed_is_found(records: Records) -> None:
+async def test_audit_entry_deleted_before_it_is_sealed_is_found(records: Records) -> None:
     evidence = await Evidence.make(records)
     newest = await audited(records, 7)
     await evidence.sql("delete from audit_log where id = :id", newest)
@@ -223,8 +222,8 @@ async def test_an_audit_entry_deleted_before_it_is_sealed_is_found(records: Reco
 
 
 @pytest.mark.parametrize("change", ["status = 'APPROVED'", "input = 'select 1'"])
-async def test_a_decided_review_that_is_sealed_again_is_found(records: Records, change: str) -> None:
-    """Who can write to the queue can have the gateway seal a review again, but not against the rules of reviews."""
+async def test_decided_review_that_is_changed_and_sealed_again_is_found(records: Records, change: str) -> None:
+    """An attacker who can write the queue can have a review sealed again, but not with a forbidden change."""
     evidence = await Evidence.make(records)
     await evidence.sql(f"update reviews set {change} where id = :id", evidence.decided.id)
     session = evidence.decided.session_id
@@ -246,7 +245,7 @@ async def test_a_decided_review_that_is_sealed_again_is_found(records: Records, 
         (ReviewEvent.WITHDRAWN,),
     ],
 )
-async def test_a_review_stays_proven_whatever_becomes_of_it(
+async def test_review_stays_proven_after_revocation_expiry_or_withdrawal(
     records: Records, tmp_path: Path, events: Sequence[ReviewEvent]
 ) -> None:
     evidence = await Evidence.make(records)
@@ -262,7 +261,7 @@ async def test_a_review_stays_proven_whatever_becomes_of_it(
         assert report.is_good, report.findings
 
 
-async def test_reviews_that_retention_deletes_are_no_finding(records: Records, tmp_path: Path) -> None:
+async def test_review_deleted_by_retention_is_not_a_finding(records: Records, tmp_path: Path) -> None:
     evidence = await Evidence.make(records)
     records.world.clock.forward(days=KEPT.days + 1)
     await records.world.stores.reviews.prune(records.world.clock() - KEPT)
@@ -272,7 +271,7 @@ async def test_reviews_that_retention_deletes_are_no_finding(records: Records, t
 
 
 @pytest.mark.parametrize("what", list(Purged))
-async def test_reviews_of_a_purged_session_are_no_finding(records: Records, tmp_path: Path, what: Purged) -> None:
+async def test_review_of_a_purged_session_is_not_a_finding(records: Records, tmp_path: Path, what: Purged) -> None:
     evidence = await Evidence.make(records)
     session = evidence.decided.session_id
     assert session is not None
@@ -291,7 +290,7 @@ async def test_reviews_of_a_purged_session_are_no_finding(records: Records, tmp_
         assert report.is_good, report.findings
 
 
-async def test_an_export_of_a_time_has_the_records_of_that_time(records: Records, tmp_path: Path) -> None:
+async def test_export_of_a_time_range_has_the_records_of_that_range(records: Records, tmp_path: Path) -> None:
     services, clock = records.services(), records.world.clock
     moments = []
     for number in range(4):
@@ -312,7 +311,7 @@ async def test_an_export_of_a_time_has_the_records_of_that_time(records: Records
         assert report.records_proven == count
 
 
-async def test_a_burst_of_audit_entries_costs_few_ledger_entries(records: Records) -> None:
+async def test_burst_of_audit_entries_is_sealed_in_few_ledger_entries(records: Records) -> None:
     services = records.services()
     for number in range(60):
         await audited(records, number)

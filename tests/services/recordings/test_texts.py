@@ -1,4 +1,4 @@
-"""Search over what was asked: words, phrases, what is not there; whose sessions; and hostile searches."""
+"""Search in statement texts: words, phrases and exclusions, visible sessions, and hostile searches."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ async def asked(world: World, owner: Principal, *statements: str, **fields: obje
     return await add_session(world, owner, asked=statements, **fields)  # type: ignore[arg-type]
 
 
-async def test_words_prefixes_phrases_and_what_is_not_there(world: World, services: Services, admin: Principal) -> None:
+async def test_search_finds_words_prefixes_and_phrases_and_honours_exclusions(
+    world: World, services: Services, admin: Principal
+) -> None:
     drop = await asked(world, admin, "DROP TABLE shop.customers", at=START)
     mail = await asked(world, admin, "select e_mail from customers", "table owners", at=START + timedelta(1))
     both = await asked(world, admin, "select 1", "drop view Bücher", at=START + timedelta(days=40))
@@ -82,7 +84,7 @@ async def test_words_prefixes_phrases_and_what_is_not_there(world: World, servic
         assert await found(services, admin, search) == [one.id for one in expected], search
 
 
-async def test_chinese_is_found_without_blanks(world: World, services: Services, admin: Principal) -> None:
+async def test_search_finds_chinese_text_without_blanks(world: World, services: Services, admin: Principal) -> None:
     one = await asked(world, admin, "insert into t values ('我的数据库密码')")
     await catch_up(world, services)
     assert await found(services, admin, "数据") == [one.id]
@@ -118,7 +120,7 @@ ATTACKS = [
 async def test_attack_search_text_is_never_syntax(
     world: World, services: Services, admin: Principal, search: str
 ) -> None:
-    """It is found where these words are, and nowhere else: there is one session that has nothing of it."""
+    """It matches only the session with these words, never the session without them."""
     every = "drop OR 1=1 table session_texts pets a NEAR b c 5 keys o folded keys AND NOT"
     one = await asked(world, admin, every, at=START)
     await asked(world, admin, "nothing of that", at=START)
@@ -135,7 +137,7 @@ async def test_attack_search_text_is_never_syntax(
 @pytest.mark.parametrize(
     "search", ["", " ", '""', "-", "*", "a*", "🙂", "-drop", "\x00", "x " * 500, "y" * 5_000, "w " * 33]
 )
-async def test_attack_searches_that_find_nothing_or_ask_too_much_are_refused(search: str) -> None:
+async def test_attack_search_without_words_or_with_too_many_is_rejected(search: str) -> None:
     if search in ("x " * 500, "w " * 33):
         search = " ".join(f"w{n}" for n in range(10_000 if len(search) == 1_000 else 33))
     with pytest.raises(Invalid, match=r"^search: "):
@@ -150,7 +152,7 @@ async def test_hostile_statements_are_indexed(world: World, services: Services, 
     assert await found(services, admin, "needle") == [one.id for one in reversed(made)]
 
 
-async def test_who_is_neither_admin_nor_auditor_searches_their_own(
+async def test_user_without_admin_or_auditor_group_finds_only_their_own_sessions(
     world: World, services: Services, admin: Principal
 ) -> None:
     ann, bob = await world.add_user("ann"), await world.add_user("bob")
@@ -167,7 +169,7 @@ async def test_who_is_neither_admin_nor_auditor_searches_their_own(
     assert await found(services, ann, "secret", user=ann.email) == [own.id]
 
 
-async def test_attack_a_search_finds_nothing_of_another_organisation(
+async def test_attack_search_finds_no_session_of_another_organisation(
     world: World, services: Services, admin: Principal
 ) -> None:
     await asked(world, admin, "select secret")
@@ -178,7 +180,7 @@ async def test_attack_a_search_finds_nothing_of_another_organisation(
     assert (list(stranger.items), stranger.total, stranger.next) == ([], 0, None)
 
 
-async def test_filters_and_a_search_hold_together(world: World, services: Services, admin: Principal) -> None:
+async def test_search_and_filters_apply_together(world: World, services: Services, admin: Principal) -> None:
     first = await asked(world, admin, "common", at=START, labels={"a": "b"}, correlation_id="c 1")
     second = await asked(world, admin, "common", at=START + timedelta(1), connection="other", verb=Verb.EXEC)
     await catch_up(world, services)
@@ -197,7 +199,7 @@ async def test_filters_and_a_search_hold_together(world: World, services: Servic
 async def test_searches_page_by_position(
     world: World, services: Services, admin: Principal, monkeypatch: pytest.MonkeyPatch, candidates: int
 ) -> None:
-    """Also where each call looks at few candidates only, most of which a filter leaves out."""
+    """This includes calls that look at few candidates, most of which a filter excludes."""
     monkeypatch.setattr(sql_sessions, "CANDIDATES", candidates)
     made = [
         await asked(world, admin, "common", at=START - timedelta(days=11 * n), seconds=90 if n % 3 == 0 else 9)
@@ -222,7 +224,7 @@ async def test_searches_page_by_position(
             await services.sessions.find(admin, wanted, page)
 
 
-async def test_matches_say_when_and_what(world: World, services: Services, admin: Principal) -> None:
+async def test_matches_have_their_time_and_an_excerpt(world: World, services: Services, admin: Principal) -> None:
     long = "select " + "x, " * 100 + "needle\n from " + "y, " * 100
     session = await asked(world, admin, "begin", long, "NEEDLES", 'call "needle"', "needle", "needle")
     await catch_up(world, services)
@@ -235,8 +237,8 @@ async def test_matches_say_when_and_what(world: World, services: Services, admin
     assert [match.text for match in matches[1:]] == ['call "needle"', "needle"]
 
 
-async def test_segments_are_taken_once_each(world: World, services: Services, admin: Principal) -> None:
-    """The archiver may be killed after any step and begin again."""
+async def test_each_segment_is_indexed_once(world: World, services: Services, admin: Principal) -> None:
+    """The archiver can be killed after any step and start again."""
     session = await asked(world, admin)
     index = services.session_texts.index
     assert await index(session.id, 1, [(1.0, "alpha")])
@@ -250,7 +252,7 @@ async def test_segments_are_taken_once_each(world: World, services: Services, ad
     assert not await index(uuid4(), 1, [(1.0, "of no session")])
 
 
-async def test_segments_of_a_running_session_are_found_by_how_it_ended_once_it_has(
+async def test_texts_indexed_while_a_session_runs_are_found_by_its_later_end_reason(
     world: World, services: Services, admin: Principal
 ) -> None:
     session = await asked(world, admin, seconds=None)
@@ -260,8 +262,10 @@ async def test_segments_of_a_running_session_are_found_by_how_it_ended_once_it_h
     assert await found(services, admin, "alpha", end_reason=EndReason.KILLED) == [session.id]
 
 
-async def test_several_who_index_the_same_do_so_once(world: World, services: Services, admin: Principal) -> None:
-    """Each process of the API catches up by itself."""
+async def test_concurrent_indexing_of_a_session_indexes_it_once(
+    world: World, services: Services, admin: Principal
+) -> None:
+    """Each API process catches up on its own."""
     session = await asked(world, admin, "alpha")
     await asyncio.gather(*(catch_up(world, world.services()) for _ in range(4)))
     assert await found(services, admin, "alpha") == [session.id]
@@ -270,7 +274,7 @@ async def test_several_who_index_the_same_do_so_once(world: World, services: Ser
     assert sum(await asyncio.gather(*(index(other.id, 1, [(1.0, "beta")]) for _ in range(4)))) == 1
 
 
-async def test_a_text_that_the_store_does_not_take_holds_up_no_other(
+async def test_text_that_the_store_rejects_does_not_block_other_texts(
     world: World, services: Services, admin: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad, good = await asked(world, admin, "bad"), await asked(world, admin, "good")
@@ -288,14 +292,16 @@ async def test_a_text_that_the_store_does_not_take_holds_up_no_other(
     assert await found(services, admin, "good") == [good.id]
 
 
-async def test_a_mebibyte_of_different_words_is_searchable(world: World, services: Services, admin: Principal) -> None:
+async def test_mebibyte_of_different_words_is_searchable(world: World, services: Services, admin: Principal) -> None:
     session = await asked(world, admin, " ".join(f"{n:06x}ä" for n in range(200_000)))
     await catch_up(world, services)
     assert await found(services, admin, "000007ä") == [session.id]
 
 
-async def test_segments_are_put_in_order_whenever_they_come(world: World, services: Services, admin: Principal) -> None:
-    """As when the sweep reads those that the archiver could not tell of."""
+async def test_segments_indexed_out_of_order_are_stored_in_order(
+    world: World, services: Services, admin: Principal
+) -> None:
+    """The catch-up can index segments that the archiver failed to index."""
     session = await asked(world, admin)
     index = services.session_texts.index
     assert await index(session.id, 3, [(3.0, "gamma")], is_last=True)
@@ -308,7 +314,9 @@ async def test_segments_are_put_in_order_whenever_they_come(world: World, servic
     assert held[session.id] == [(1.0, "alpha"), (2.0, "beta"), (3.0, "gamma")]
 
 
-async def test_what_the_archiver_took_is_not_read_again(world: World, services: Services, admin: Principal) -> None:
+async def test_recording_indexed_by_the_archiver_is_not_read_again(
+    world: World, services: Services, admin: Principal
+) -> None:
     session = await asked(world, admin, "alpha")
     await services.session_texts.index(session.id, 1, [(1.0, "beta")])
     assert await catch_up(world, services) == 1
@@ -317,10 +325,10 @@ async def test_what_the_archiver_took_is_not_read_again(world: World, services: 
     assert await catch_up(world, services) == 0
 
 
-async def test_a_recording_of_another_machine_is_taken_there(
+async def test_recording_of_another_machine_is_indexed_by_its_archiver(
     world: World, services: Services, admin: Principal
 ) -> None:
-    """The sweep of this machine finds no file of it, and closes nothing that comes later."""
+    """The catch-up of this machine finds no file of it, and rejects nothing that arrives later."""
     session = await asked(world, admin)
     assert await catch_up(world, services) == 1
     assert await services.session_texts.index(session.id, 1, [(1.0, "alpha")])
@@ -328,7 +336,7 @@ async def test_a_recording_of_another_machine_is_taken_there(
     assert await found(services, admin, "alpha beta") == [session.id]
 
 
-async def test_the_sweep_leaves_what_has_just_ended_to_the_archiver(
+async def test_catch_up_leaves_recently_ended_sessions_to_the_archiver(
     world: World, services: Services, admin: Principal
 ) -> None:
     session = await asked(world, admin, "alpha", at=world.clock(), seconds=0)
@@ -338,7 +346,7 @@ async def test_the_sweep_leaves_what_has_just_ended_to_the_archiver(
     assert await found(services, admin, "alpha") == [session.id]
 
 
-async def test_a_blob_store_that_is_away_holds_up_no_other_text_and_loses_none(
+async def test_unavailable_blob_store_does_not_block_other_texts_and_loses_none(
     world: World, services: Services, admin: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     away = [await asked(world, admin, "away", at=START) for _ in range(3)]
@@ -360,7 +368,7 @@ async def test_a_blob_store_that_is_away_holds_up_no_other_text_and_loses_none(
     assert len(await found(services, admin, "away")) == 3
 
 
-async def test_what_runs_is_found_by_the_segments_that_are_stored(
+async def test_running_session_is_found_by_its_stored_segments(
     world: World, services: Services, admin: Principal
 ) -> None:
     session = await asked(world, admin, seconds=None)
@@ -374,7 +382,7 @@ async def test_what_runs_is_found_by_the_segments_that_are_stored(
     assert await found(services, admin, "alpha", status=SessionStatus.DONE) == [session.id]
 
 
-async def test_a_last_segment_that_is_stored_before_the_end_is_told_is_made_up_for(
+async def test_last_segment_indexed_before_the_session_ends_is_found_by_the_end_reason(
     world: World, services: Services, admin: Principal
 ) -> None:
     session = await asked(world, admin, seconds=None)
@@ -384,7 +392,9 @@ async def test_a_last_segment_that_is_stored_before_the_end_is_told_is_made_up_f
     assert await found(services, admin, "alpha", end_reason=EndReason.KILLED) == [session.id]
 
 
-async def test_of_a_large_session_the_first_text_is_kept(world: World, services: Services, admin: Principal) -> None:
+async def test_first_mebibyte_of_text_of_a_large_session_is_indexed(
+    world: World, services: Services, admin: Principal
+) -> None:
     session = await asked(world, admin, "alpha", "ä" * 700_000, "omega")
     empty = await asked(world, admin, *[""] * 10)
     await catch_up(world, services)
@@ -398,7 +408,7 @@ async def test_of_a_large_session_the_first_text_is_kept(world: World, services:
     assert await services.session_texts.matches([empty], parse_search("alpha")) == {empty.id: []}
 
 
-async def test_texts_go_with_their_session(world: World, services: Services, admin: Principal) -> None:
+async def test_texts_are_deleted_with_their_session(world: World, services: Services, admin: Principal) -> None:
     session = await asked(world, admin, "alpha")
     await catch_up(world, services)
     async with world.database.statement() as connection:
@@ -412,9 +422,7 @@ async def test_texts_go_with_their_session(world: World, services: Services, adm
             await connection.execute(text("insert into session_words (session_words) values ('integrity-check')"))
 
 
-async def test_scripts_are_searchable_also_when_they_never_ran(
-    world: World, services: Services, admin: Principal
-) -> None:
+async def test_script_that_never_ran_is_searchable(world: World, services: Services, admin: Principal) -> None:
     await world.add_connection()
     session = await services.sessions.submit(admin, "shop", "delete from pets", source="127.0.0.1")
     assert await catch_up(world, services) == 0
@@ -423,8 +431,10 @@ async def test_scripts_are_searchable_also_when_they_never_ran(
     assert await found(services, admin, "delete pets") == [session.id]
 
 
-async def test_a_script_is_there_once_whoever_takes_it(world: World, services: Services, admin: Principal) -> None:
-    """It is also what its client sends."""
+async def test_script_is_indexed_once_by_catch_up_and_by_the_archiver(
+    world: World, services: Services, admin: Principal
+) -> None:
+    """The script is also the first text that its client sends."""
     script = "delete from pets"
     swept = await asked(world, admin, script, "select 1", script=script, verb=Verb.EXEC)
     assert await catch_up(world, services) == 1
@@ -435,7 +445,7 @@ async def test_a_script_is_there_once_whoever_takes_it(world: World, services: S
     assert set(await found(services, admin, "delete")) == {swept.id, stored.id}
 
 
-async def test_a_recording_that_cannot_be_read_holds_up_no_other(
+async def test_unreadable_recording_does_not_block_other_recordings(
     world: World, services: Services, admin: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad = await asked(world, admin, "before", script="script of it", verb=Verb.EXEC)

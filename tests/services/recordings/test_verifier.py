@@ -1,4 +1,4 @@
-"""Attacks on the store by hand, in SQL: each is found, and what nobody touched is proven."""
+"""Manipulations of the store in SQL are found, and an untouched store is proven."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def kinds(report: VerificationReport) -> set[FindingKind]:
     return {one.what for one in report.findings}
 
 
-async def test_what_nobody_touched_is_proven(records: Records) -> None:
+async def test_untouched_store_is_proven_with_and_without_segments(records: Records) -> None:
     services, _ = await a_record(records)
     report = await verified(records, services)
     assert report.is_good, report.findings
@@ -46,7 +46,7 @@ async def test_what_nobody_touched_is_proven(records: Records) -> None:
     assert (quick.sessions_proven, quick.segments_proven, quick.segments_unproven) == (3, 0, 5)
 
 
-async def test_sessions_that_came_since_are_no_finding(records: Records) -> None:
+async def test_sessions_after_the_newest_checkpoint_are_pending_and_not_a_finding(records: Records) -> None:
     services, _ = await a_record(records)
     await records.open(script="select 2")
     await records.recorded(1)
@@ -76,7 +76,7 @@ async def test_sessions_that_came_since_are_no_finding(records: Records) -> None
         ("end_detail", "it was somebody else"),
     ],
 )
-async def test_a_fact_of_a_closed_session_that_was_edited_by_hand_is_found(
+async def test_fact_of_a_closed_session_edited_in_the_database_is_found(
     records: Records, name: str, value: object
 ) -> None:
     services, [_, second, _] = await a_record(records)
@@ -89,7 +89,7 @@ async def test_a_fact_of_a_closed_session_that_was_edited_by_hand_is_found(
 
 
 @pytest.mark.parametrize("name", ["start_date", "end_date"])
-async def test_a_moment_that_was_edited_by_hand_is_found(records: Records, name: str) -> None:
+async def test_start_or_end_date_edited_in_the_database_is_found(records: Records, name: str) -> None:
     services, [first, *_] = await a_record(records)
     moved = "datetime({}, '+1 second')" if records.world.database.is_sqlite else "{} + interval '1 second'"
     statement = f"update sessions set {name} = {moved.format(name)} where id = :id"
@@ -97,15 +97,15 @@ async def test_a_moment_that_was_edited_by_hand_is_found(records: Records, name:
     assert kinds(await verified(records, services)) == {FindingKind.CHANGED}
 
 
-async def test_a_session_that_was_deleted_by_hand_is_found(records: Records) -> None:
+async def test_session_deleted_in_the_database_is_found(records: Records) -> None:
     services, [_, second, _] = await a_record(records)
     await records.sql("delete from sessions where id = :id", id=_key(records, second))
     report = await verified(records, services)
     assert [(one.what, one.session) for one in report.findings] == [(FindingKind.MISSING, second)]
 
 
-async def test_a_session_that_was_made_to_look_new_is_found(records: Records) -> None:
-    """So that the writer tells it once more, with what it is now."""
+async def test_session_reset_to_unrecorded_and_edited_is_found(records: Records) -> None:
+    """The writer then records it again, with its changed facts."""
     services, [_, second, _] = await a_record(records)
     await records.sql(
         "update sessions set opened_entry = null, closed_entry = null, user_name = 'x' where id = :id",
@@ -117,7 +117,7 @@ async def test_a_session_that_was_made_to_look_new_is_found(records: Records) ->
     assert second in {one.session for one in report.findings}
 
 
-async def test_a_session_that_was_invented_with_an_entry_of_another_is_found(records: Records) -> None:
+async def test_invented_session_with_the_entries_of_another_is_found(records: Records) -> None:
     services, _ = await a_record(records)
     invented = await records.recorded(0)
     await records.sql(
@@ -130,7 +130,7 @@ async def test_a_session_that_was_invented_with_an_entry_of_another_is_found(rec
 @pytest.mark.parametrize(
     ("number", "what"), [(1, FindingKind.MISSING), (4, FindingKind.MISSING), (7, FindingKind.TRUNCATED)]
 )
-async def test_an_entry_that_was_deleted_by_hand_is_found(records: Records, number: int, what: FindingKind) -> None:
+async def test_ledger_entry_deleted_in_the_database_is_found(records: Records, number: int, what: FindingKind) -> None:
     services, _ = await a_record(records)
     await records.sql("delete from ledger where number = :number", number=number)
     report = await verified(records, services)
@@ -138,7 +138,7 @@ async def test_an_entry_that_was_deleted_by_hand_is_found(records: Records, numb
     assert number in {one.entry for one in report.findings}
 
 
-async def test_an_entry_that_was_edited_by_hand_is_found(records: Records) -> None:
+async def test_ledger_entry_edited_in_the_database_is_found(records: Records) -> None:
     services, _ = await a_record(records)
     [entry] = await records.world.stores.ledger.entries(records.world.org_id, 3, 3)
     changed = entry.content.replace(b'"segments":2', b'"segments":1').replace(b"opened", b"closed")
@@ -148,14 +148,14 @@ async def test_an_entry_that_was_edited_by_hand_is_found(records: Records) -> No
     assert 3 in {one.entry for one in report.findings}
 
 
-async def test_a_segment_whose_row_was_deleted_is_found(records: Records) -> None:
+async def test_segment_row_deleted_in_the_database_is_found(records: Records) -> None:
     services, [_, second, _] = await a_record(records)
     await records.sql("delete from segments where session_id = :id and number = 2", id=_key(records, second))
     report = await verified(records, services)
     assert [(one.what, one.session, one.segment) for one in report.findings] == [(FindingKind.MISSING, second, 2)]
 
 
-async def test_a_segment_whose_row_and_bytes_were_changed_together_is_found(records: Records) -> None:
+async def test_segment_with_changed_bytes_or_row_is_found(records: Records) -> None:
     services, [first, *_] = await a_record(records)
     file = records.folder / f"{first}.000001.rec.zst"
     file.write_bytes(file.read_bytes()[:-1])
@@ -168,7 +168,7 @@ async def test_a_segment_whose_row_and_bytes_were_changed_together_is_found(reco
     assert FindingKind.CHANGED in kinds(await services.verifier.verify(records.world.org_id, with_segments=False))
 
 
-async def test_a_history_that_begins_anew_is_found_by_the_key_that_was_kept(records: Records) -> None:
+async def test_rewritten_history_is_found_with_the_original_key_and_anchors(records: Records) -> None:
     services, _ = await a_record(records)
     kept = (await services.checkpoints.signing(records.world.org_id)).public
     anchors = list(records.anchor.lines)
@@ -182,7 +182,7 @@ async def test_a_history_that_begins_anew_is_found_by_the_key_that_was_kept(reco
 
 
 class Moving(SqlLedger):
-    """Something happens between the pass over the sessions and that over their segments."""
+    """Something happens between the check of the sessions and that of their segments."""
 
     def __init__(self, records: Records, happens: Callable[[], Awaitable[object]]) -> None:
         super().__init__(records.world.database)
@@ -196,7 +196,7 @@ class Moving(SqlLedger):
         return await super().read_sessions(org_id, after, limit, **more)
 
 
-async def test_what_happens_meanwhile_is_no_finding(records: Records) -> None:
+async def test_changes_during_a_verification_are_not_a_finding(records: Records) -> None:
     _, [_, second, third] = await a_record(records)
     services, org_id = records.services(), records.world.org_id
     going_on = await records.open()
@@ -217,7 +217,7 @@ async def test_what_happens_meanwhile_is_no_finding(records: Records) -> None:
     assert report.is_good, report.findings
 
 
-async def test_what_is_purged_is_told_and_is_no_finding(records: Records) -> None:
+async def test_purged_recording_and_session_are_counted_and_not_a_finding(records: Records) -> None:
     services, [_, second, third] = await a_record(records)
     org_id = records.world.org_id
     await services.ledger.note(org_id, EntryKind.PURGED, second, what="recording", reason="retention")

@@ -7,7 +7,7 @@ from datetime import time, timedelta
 from uuid import UUID, uuid4
 
 import pytest
-from tests.services.reviews.desk import SOURCE, Desk
+from tests.services.reviews.desk import MEANS, SOURCE, Desk
 
 from postern.domain.features import Feature
 from postern.domain.identity.credential import Grant
@@ -145,8 +145,8 @@ async def test_a_rule_that_is_added_ends_what_runs_without_a_review(desk: Desk) 
     await desk.add_rule(other)
     reason = await desk.services.access.still_allowed(permit)
     assert reason is not None
-    assert "needs a review: 1 person of the group 'security' must agree" in reason
-    with pytest.raises(Denied, match="group 'security' must agree"):
+    assert "needs a review: 1 member of the group 'security' must approve" in reason
+    with pytest.raises(Denied, match="group 'security' must approve"):
         await desk.services.access.renew(permit)
 
 
@@ -222,8 +222,8 @@ async def test_attack_asking_for_long_before_less_is_given(desk: Desk) -> None:
     assert await desk.services.access.still_allowed(permit) is None
     await desk.world.stores.review_rules.update(replace(rule, max_duration=600))
     await desk.world.signals.publish(Topic.POLICY_CHANGED, org_id=str(desk.world.org_id))
-    assert "is limited to less time now" in str(await desk.services.access.still_allowed(permit))
-    with pytest.raises(Denied, match="is limited to less time now"):
+    assert "now has a shorter max duration" in str(await desk.services.access.still_allowed(permit))
+    with pytest.raises(Denied, match="now has a shorter max duration"):
         await desk.services.access.renew(permit)
     assert (await desk.requested_access()).waiting is None
     desk.world.clock.forward(seconds=1)
@@ -410,3 +410,44 @@ async def test_the_order_of_groups_means_nothing(desk: Desk) -> None:
     assert (await desk.connect()).review_id == permit.review_id
     assert await desk.services.access.still_allowed(permit) is None
     assert (await desk.services.access.renew(permit)).review_id == permit.review_id
+
+
+async def request_access(desk: Desk, window: TimeWindow | None = None) -> Review:
+    requested = await desk.services.access_requests.request(
+        desk.ann, "shop", source=SOURCE, means=MEANS, reason="ticket", duration=600, time_window=window
+    )
+    assert requested is not None
+    return requested
+
+
+async def test_requested_time_window_applies_where_reviewers_set_none(desk: Desk) -> None:
+    review = await request_access(desk, DAY)
+    assert (review.status, review.time_window) == (ReviewStatus.PENDING, DAY)
+    assert (await desk.approve(review)).time_window == DAY
+    with pytest.raises(Denied, match="gives access to connection 'shop'"):
+        await desk.connect()
+    desk.world.clock.forward(hours=6)
+    assert (await desk.connect()).review_id == review.id
+
+
+async def test_reviewer_replaces_the_requested_time_window(desk: Desk) -> None:
+    review = await request_access(desk, DAY)
+    assert (await desk.approve(review, window=NIGHT)).time_window == NIGHT
+    assert (await desk.connect()).review_id == review.id
+
+
+async def test_second_reviewer_cannot_replace_a_time_window_that_the_first_accepted(desk: Desk) -> None:
+    await desk.world.overwrite(desk.shop, reviewers=())
+    await desk.add_rule(reviewers_groups=("dba",), min_approvals=2)
+    review = await request_access(desk, DAY)
+    await desk.approve(review)
+    with pytest.raises(Conflict, match="another reviewer has already set"):
+        await desk.approve(review, by=desk.rolf, window=NIGHT)
+    assert (await desk.approve(review, by=desk.rolf)).time_window == DAY
+
+
+async def test_access_that_is_requested_again_is_the_same_review(desk: Desk) -> None:
+    review = await request_access(desk)
+    assert (await request_access(desk, DAY)).id == review.id
+    await desk.approve(review)
+    assert (await request_access(desk)).id == review.id

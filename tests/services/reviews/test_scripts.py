@@ -88,6 +88,24 @@ async def test_a_script_waits_runs_once_and_is_done(desk: Desk) -> None:
         await sessions.execute(desk.ann, session.id)
 
 
+async def test_reviewers_see_the_parameters_that_will_be_bound(desk: Desk) -> None:
+    given = Invocation(parameters={"name": "it's\n", "id": 7, "note": None})
+    session = await desk.submit("update t set name = :name, note = :note where id = :id", invocation=given)
+    review = await desk.review_of(session)
+    assert review.input == ":name = \"it's\\n\"\n:id = '7'\n:note = NULL"
+    await desk.approve(review)
+    await desk.services.sessions.execute(desk.ann, session.id)
+    claimed = await desk.services.sessions.claim(session.id, "w1")
+    assert claimed is not None
+    assert claimed[2] == given
+
+
+async def test_parameters_longer_than_reviewers_are_shown_are_rejected(desk: Desk) -> None:
+    with pytest.raises(Invalid, match="parameters: longer than the 10,000 characters") as raised:
+        await desk.submit("select :a", invocation=Invocation(parameters={"a": "x" * 10_001}))
+    assert raised.value.field == "parameters"
+
+
 async def test_of_many_who_run_it_one_does(desk: Desk) -> None:
     session = await desk.ready()
     runs = [desk.services.sessions.execute(desk.ann, session.id) for _ in range(5)]
@@ -110,7 +128,7 @@ async def test_only_its_owner_runs_it(desk: Desk) -> None:
 
 async def test_what_waits_does_not_run(desk: Desk) -> None:
     session = await desk.submit()
-    with pytest.raises(Conflict, match="PENDING, it is pending: 1 person of the group 'dba' must agree"):
+    with pytest.raises(Conflict, match="PENDING, it is pending: 1 member of the group 'dba' must approve"):
         await desk.services.sessions.execute(desk.ann, session.id)
     await desk.services.reviews.decide(desk.rita, str(session.id), Choice.REJECTED, comment="no")
     with pytest.raises(Conflict, match=r"REJECTED, it was rejected by rita@example\.com: no"):
@@ -162,7 +180,7 @@ async def test_attack_what_was_started_runs_days_later_when_a_worker_has_come_ba
     assert await desk.services.sessions.claim(session.id, "w1") is None
     assert await status(desk, session) == (SessionStatus.DONE, ReviewStatus.EXECUTED)
     ended = await desk.session(session)
-    assert "its approval ended" in ended.metadata["end_detail"]
+    assert "its approval expired" in ended.metadata["end_detail"]
 
 
 async def test_a_window_that_closes_while_it_runs_ends_it(desk: Desk) -> None:
@@ -179,7 +197,7 @@ async def test_a_window_that_closes_while_it_runs_ends_it(desk: Desk) -> None:
 async def test_an_approval_ends_a_day_later(desk: Desk) -> None:
     session = await desk.ready()
     desk.world.clock.forward(hours=24)
-    with pytest.raises(Conflict, match="approval ended"):
+    with pytest.raises(Conflict, match="approval expired"):
         await desk.services.sessions.execute(desk.ann, session.id)
     await desk.services.reviews.settle()
     assert await status(desk, session) == (SessionStatus.DONE, ReviewStatus.EXPIRED)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from postern.errors import Invalid
-from postern.services.runbooks.schedules import next_time
+from postern.services.runbooks.schedules import explain, next_time, next_times
 
 BERLIN = "Europe/Berlin"  # goes forward on 29 March 2026 at 01:00 UTC, and back on 25 October at 01:00 UTC
 
@@ -78,7 +78,7 @@ def test_times_only_go_forward(expression: str, zone: str, day: str) -> None:
         ("0 0 * * XYZ", "UTC", "Bad day-of-week"),
         ("\u0661 * * * *", "UTC", "Bad minute"),
         ("0 0 30 2 *", "UTC", "Bad day-of-month"),
-        ("0 0 */40 * MON#5", "UTC", "never comes"),  # no first of a month is its fifth Monday
+        ("0 0 */40 * MON#5", "UTC", "never occurs"),  # no first of a month is its fifth Monday
         ("0 0 * * *", "Europe/Bielefeld", "zone: 'Europe/Bielefeld' is not an IANA time zone"),
         ("0 0 * * *", "../../../etc/passwd", "zone"),
         ("0 0 * * *", "/etc/localtime", "zone"),
@@ -91,3 +91,16 @@ def test_times_only_go_forward(expression: str, zone: str, day: str) -> None:
 def test_what_cannot_be_read_is_said(expression: str, zone: str, says: str) -> None:
     with pytest.raises(Invalid, match=says):
         next_time(expression, zone, at("2026-01-01T00:00:00"))
+
+
+def test_next_times_are_in_order_without_repetition() -> None:
+    first, second, third = next_times("30 2 * * *", BERLIN, at("2026-03-28T00:00:00"), 3)
+    assert [first, second, third] == [at("2026-03-28T01:30:00"), at("2026-03-29T01:00:00"), at("2026-03-30T00:30:00")]
+    times = next_times("*/20 * * * *", BERLIN, at("2026-10-24T23:30:00"), 20)
+    assert times == sorted(set(times))  # also while the clocks go back
+
+
+def test_expression_in_words() -> None:
+    assert explain("30 2 * * MON-FRI") == "At 02:30 on Monday through Friday"
+    with pytest.raises(Invalid, match="Bad minute"):
+        explain("61 * * * *")

@@ -275,7 +275,7 @@ async def test_a_file_that_is_wrong_says_so_and_the_others_are_there(
     assert shelf.books is not None
     errors = {path: one.error for path, one in shelf.books.runbooks.items()}
     assert errors.pop("bad.runbook.sh").startswith("line 1")
-    assert "something went wrong" in errors.pop("bug.runbook.sh")
+    assert "internal error of the gateway" in errors.pop("bug.runbook.sh")
     assert errors == {"hello.runbook.sh": "", "large.runbook.sh": "it has more than 1 MB"}
 
 
@@ -293,7 +293,7 @@ async def test_a_runbook_is_found_by_any_name_of_its_repository(shelves: Shelves
             await find(name, file)
     shelves.world.fetcher.put({}, OTHER)
     await shelves.add(OTHER)
-    with pytest.raises(Invalid, match="say which one"):
+    with pytest.raises(Invalid, match="is required"):
         await find("", "hello.runbook.sh")
 
 
@@ -379,13 +379,13 @@ def test_attack_what_is_too_much_to_open_or_to_list_is_told_of_each_file(monkeyp
     assert opened(whole) == opened()  # also what is known from before takes room in a list
     (good, large, wrong) = opened()
     assert (good.error, large.parameters, large.text) == ("", (), many * 2)
-    assert "more than a list can show" in large.error
+    assert "longer than a list can show" in large.error
     assert len(large.listed) < 1_000
     monkeypatch.setattr(parsed, "MAX_LISTED", 100_000)
     monkeypatch.setattr(parsed, "MAX_LISTS", len(good.listed))
-    assert ["more than a list" in one.error for one in opened()] == [False, True, False]
+    assert ["longer than a list" in one.error for one in opened()] == [False, True, False]
     monkeypatch.setattr(parsed, "SECONDS", -1.0)
-    assert all("took all the time" in one.error and not one.parameters for one in opened())
+    assert all("took all of the time limit" in one.error and not one.parameters for one in opened())
     assert opened(whole)[0] == good  # which takes no time
     assert "is not closed" in wrong.error
 

@@ -94,7 +94,7 @@ async def test_a_stored_secret_goes_nowhere_else(
 ) -> None:
     await repositories.create(admin, GIVEN)
     for change in (repositories.update, repositories.replace):
-        with pytest.raises(Malformed, match="other address"):
+        with pytest.raises(Malformed, match="new address"):
             await change(admin, NAME, {"git_url": elsewhere})
     await repositories.replace_all(admin, [{"git_url": elsewhere}])
     assert await password_of(world, elsewhere) == ""
@@ -158,7 +158,7 @@ async def test_what_the_fetcher_refuses_is_refused(world: World, repositories: R
 
 async def test_the_same_twice_is_refused(repositories: Repositories, admin: Principal) -> None:
     same = "ssh://git@git.example.com/ops/books"
-    with pytest.raises(Malformed, match=f"{NAME} is there more than once"):
+    with pytest.raises(Malformed, match=f"{NAME} is listed more than once"):
         await repositories.replace_all(admin, [GIVEN, {"git_url": same}])
     await repositories.create(admin, GIVEN)
     for url in (URL, same):
@@ -168,7 +168,7 @@ async def test_the_same_twice_is_refused(repositories: Repositories, admin: Prin
 
 async def test_there_may_be_only_so_many(repositories: Repositories, admin: Principal) -> None:
     many = [{"git_url": f"{OTHER}{number}"} for number in range(MAX_REPOSITORIES + 1)]
-    with pytest.raises(Invalid, match=f"{MAX_REPOSITORIES} at most"):
+    with pytest.raises(Invalid, match=f"at most {MAX_REPOSITORIES}"):
         await repositories.replace_all(admin, many)
     await repositories.replace_all(admin, many[1:])
     with pytest.raises(TooMany):

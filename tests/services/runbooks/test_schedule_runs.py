@@ -152,7 +152,7 @@ async def test_a_kill_behind_the_session_loses_nothing(desk: Desk, monkeypatch: 
     await killed(desk, monkeypatch, SqlRunbookSchedules, "settle", minutes=1)
     (session,) = await sessions(desk)
     beside = await pass_by(desk, minutes=1)
-    assert f"session {session.id}, the run before, has not ended" in beside.last_error
+    assert f"the previous run, session {session.id}, has not ended" in beside.last_error
     await pass_by(desk, minutes=2)
     assert (await now(desk)).last_error.startswith("skipped")
     assert len(await sessions(desk)) == 1
@@ -165,7 +165,7 @@ async def test_a_kill_behind_the_session_loses_nothing(desk: Desk, monkeypatch: 
 async def test_a_run_that_is_yet_to_begin_is_not_overtaken(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     await plan(desk, cron="* * * * *")
     await killed(desk, monkeypatch, Runs, "submit", minutes=1)
-    assert "is yet to begin" in (await pass_by(desk, minutes=1)).last_error
+    assert "has not started yet" in (await pass_by(desk, minutes=1)).last_error
     assert (await pass_by(desk, minutes=2)).last_error == ""  # by now it is known to be lost
     assert len(await sessions(desk)) == 1
     assert sorted(one[:7] for one in await reasons(desk)) == ["skipped", "the gat"]
@@ -256,7 +256,7 @@ async def test_what_its_issue_needs_is_said_when_it_is_made(desk: Desk) -> None:
     await asks(desk)
     with pytest.raises(Invalid, match=r"Summary \(summary\)"):
         await plan(desk)
-    with pytest.raises(Invalid, match="does not ask for other") as refused:
+    with pytest.raises(Invalid, match="has no prompts for other") as refused:
         await plan(desk, tracker_fields={**fields, "other": Secret("planted")})
     assert "planted" not in refused.value.message
     made = await plan(desk, tracker_fields=fields)

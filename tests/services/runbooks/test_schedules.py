@@ -125,7 +125,7 @@ async def test_what_was_missed_runs_once_if_it_is_not_too_late(desk: Desk) -> No
     assert len(await sessions(desk)) == 1
     await end(desk, ran.last_session_id)
     late = await pass_by(desk, hours=9)
-    assert late.last_error == "missed: it was due at 2026-01-02 04:05 UTC, when no gateway ran"
+    assert late.last_error == "missed: it was due at 2026-01-02 04:05 UTC, when no gateway was running"
     assert late.last_session_id == ran.last_session_id
     assert len(await sessions(desk)) == 1
     assert (await pass_by(desk, minutes=5)).last_error == ""
@@ -136,7 +136,7 @@ async def test_a_run_waits_for_the_one_before_and_is_left_out(desk: Desk) -> Non
     await plan(desk)
     first = await pass_by(desk, hours=1)
     skipped = await pass_by(desk, hours=1)
-    assert skipped.last_error == f"skipped: session {first.last_session_id}, the run before, has not ended"
+    assert skipped.last_error == f"skipped: the previous run, session {first.last_session_id}, has not ended"
     assert skipped.last_session_id == first.last_session_id
     assert len(await sessions(desk)) == 1
     await end(desk, first.last_session_id)
@@ -231,7 +231,7 @@ async def test_an_error_that_nobody_expected_ends_one_run_alone(desk: Desk, monk
         return await submit(runs, *given, **more)
 
     monkeypatch.setattr(Runs, "submit", broken)
-    assert "an error that it did not expect" in (await pass_by(desk, hours=1)).last_error
+    assert "internal error of the gateway" in (await pass_by(desk, hours=1)).last_error
     assert [one.labels["runbookSchedule"] for one in await sessions(desk)] == ["other"]
 
 
@@ -353,7 +353,7 @@ async def test_attack_one_that_cannot_be_opened_holds_up_no_other(desk: Desk) ->
     assert ran.last_session_id is not None
     other = await now(desk, "broken")
     assert (other.next_at, other.last_session_id) == (ran.next_at, None)
-    assert "does not open with the keys of this server" in other.last_error
+    assert "cannot be decrypted with the keys of this server" in other.last_error
     assert len(await sessions(desk)) == 1
 
 
@@ -365,7 +365,7 @@ async def test_attack_one_that_cannot_be_opened_can_be_seen_switched_off_and_del
     shown = {one.name: one for one in (await service.find(desk.ann, Page())).items}
     assert [bool(shown[name].problem) for name in ("broken", "nightly")] == [True, False]
     answer = RunbookScheduleAnswer.of(await service.get(desk.ann, "broken"))
-    assert "does not open with the keys" in answer.last_error
+    assert "cannot be decrypted with the keys" in answer.last_error
     for attempt in (
         service.run(desk.ann, "broken"),
         service.update(desk.ann, "broken", {"cron": "* * * * *"}),
@@ -475,7 +475,7 @@ async def test_secret_values_are_told_to_nobody(desk: Desk) -> None:
 async def test_an_organisation_has_so_many_at_most(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SqlRunbookSchedules, "most", 1)
     await plan(desk)
-    with pytest.raises(TooMany, match="may have 1 schedules"):
+    with pytest.raises(TooMany, match="can have at most 1 schedules"):
         await plan(desk, name="another")
 
 

@@ -46,7 +46,7 @@ def test_good_urls(url: str) -> None:
     ],
 )
 def test_attack_068_metadata_addresses_in_every_spelling(url: str) -> None:
-    with pytest.raises(Invalid, match="metadata address, where no identity provider is"):
+    with pytest.raises(Invalid, match="metadata address, which is not allowed for the identity provider"):
         checked_url(url, "issuer_url", "identity provider")
 
 

@@ -154,7 +154,7 @@ async def test_what_cannot_be_set(world: World, given: AuthFields) -> None:
 
 async def test_without_a_client_for_providers_only_local_login_can_be_chosen(world: World) -> None:
     admin = await world.add_user("root", "admin")
-    with pytest.raises(Invalid, match="no client"):
+    with pytest.raises(Invalid, match="cannot log users in"):
         await world.services().auth_settings.put(admin, fields(confirm=True))
 
 

@@ -51,7 +51,7 @@ async def test_only_admins_choose_and_only_what_there_is(world: World) -> None:
     for groups in ((), ("auditor",)):
         with pytest.raises(Denied):
             await services.features.put(await world.add_user(f"u{len(groups)}", *groups), "api-keys", enabled=False)
-    with pytest.raises(NotFound, match="there are access-control, api-keys, "):
+    with pytest.raises(NotFound, match="the features are access-control, api-keys, "):
         await services.features.put(await world.add_user("root", "admin"), "telepathy", enabled=True)
 
 

@@ -43,7 +43,7 @@ async def test_a_lost_hub_and_tables_of_another_version_are_named(
     world.clock.forward(seconds=1)
     said = await missing(services)
     assert "signals: the hub cannot be reached" in said
-    assert "store: its tables are of another version" in said
+    assert "store: its tables have a different version" in said
     async with world.database.transaction() as transaction:
         await transaction.execute(text("drop table alembic_version"))
     world.clock.forward(seconds=1)

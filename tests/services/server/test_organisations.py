@@ -67,7 +67,7 @@ async def test_an_organisation_is_made_whole_or_not_at_all(
     monkeypatch.undo()
     await services.organisations.create(runner, "Acme", "boss@acme.example", embedded_agent=embedded_agent)
     after = await rows(world)
-    with pytest.raises(Conflict, match="organisation 'Acme' already"):
+    with pytest.raises(Conflict, match="an organisation 'Acme' exists already"):
         await services.organisations.create(runner, "Acme", "boss@acme.example", embedded_agent=embedded_agent)
     assert await rows(world) == after
     assert {name: after[name] - before[name] for name in after} == {

@@ -19,7 +19,7 @@ from typing import Protocol
 from tests.support.protocols.playbook import CHUNKS, pieces
 from tests.support.protocols.wire_contracts import events_of, new_link, sent_to
 
-from postern.domain.targets.target_task import TargetTaskKind
+from postern.domain.targets.target_task import CATALOGUE_KINDS, TargetTaskKind
 from postern.errors import ProtocolViolation
 from postern.interception.events import Event, Operation
 from postern.interception.pipeline import BatchNeed, SessionView
@@ -110,20 +110,19 @@ def check_catalogue(catalogue: Catalogue, rows: Mapping[TargetTaskKind, Row]) ->
     """Holds a protocol to the contract of `protocols.asking.Catalogue`; `rows` has one of each question's.
 
     1. There is a question for each target task, with values for its arguments whatever they hold, or none.
-    2. What it makes of rows is JSON, also of none, and no longer than its cells and `overhead` for each row.
+    2. What it makes of rows is JSON, also of none, and no longer than the `cost` of each row.
     3. The questions behind column rules need no values. A target that has nothing is an empty TargetSchema; answers
        to fewer questions are a ProtocolViolation. A login without parameters asks for no path of its own.
     """
-    assert set(catalogue.target_tasks) == set(TargetTaskKind), "a target task has no question"
+    assert set(catalogue.target_tasks) == CATALOGUE_KINDS, "a target task has no question"
     for kind, question in catalogue.target_tasks.items():
         assert set(question.values) <= {"schema", "table"}, f"{kind} asks for what the API does not have"
         for value in (None, "", _HOSTILE):
             assert catalogue.query(question.statement, [value] * len(question.values)).start()
         nothing, row = len(json.dumps(question.shape([]))), rows[kind]
-        cells = len(json.dumps(row, ensure_ascii=False).encode())
         for count in (1, 2, 50):
             shaped = len(json.dumps(question.shape([row] * count), ensure_ascii=False).encode())
-            assert shaped <= nothing + count * (cells + question.overhead), f"{kind}: rows cost more than is told"
+            assert shaped <= nothing + count * question.cost(row), f"{kind}: rows cost more than is told"
     for statement in catalogue.schema:
         assert catalogue.query(statement, []).start()
     empty: list[list[Row]] = [[] for _ in catalogue.schema]

@@ -68,6 +68,7 @@ def test_a_catalogue_whose_rows_cost_more_than_it_tells_is_found_out() -> None:
         TargetTaskKind.DATABASES: ("shop",),
         TargetTaskKind.TABLES: ("shop", "t"),
         TargetTaskKind.COLUMNS: ("a", "int", "NO"),
+        TargetTaskKind.SCHEMA: ("2", "shop", "t", "BASE TABLE", None, None, "0"),
     }
     check_catalogue(CATALOGUE, rows)
     target_tasks = {kind: replace(question, overhead=0) for kind, question in CATALOGUE.target_tasks.items()}

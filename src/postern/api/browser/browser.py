@@ -81,8 +81,8 @@ async def form_of(request: Request) -> dict[str, str]:
     try:
         if len(content) > MAX_FORM:
             raise ValueError
-        found = parse_qs(content.decode("ascii"), max_num_fields=10, errors="strict")
-        return {name: values[0] for name, values in found.items()}
+        fields = parse_qs(content.decode("ascii"), max_num_fields=10, errors="strict")
+        return {name: values[0] for name, values in fields.items()}
     except ValueError:
         raise Malformed("the body is not a valid form") from None
 
@@ -97,8 +97,8 @@ def require_own_submit(request: Request, info: ServerAddresses) -> None:
         require_own_origin(request, info)
 
 
-def require_own_form(request: Request, form: dict[str, str], held: Secret, info: ServerAddresses) -> None:
+def require_own_form(request: Request, form: dict[str, str], token: Secret, info: ServerAddresses) -> None:
     """Check the token in the form's field, since a form cannot send a header. Raises Denied."""
     require_own_submit(request, info)
-    if not hmac.compare_digest(form.get("csrf_token", "").encode(), csrf_token_of(held).encode()):
+    if not hmac.compare_digest(form.get("csrf_token", "").encode(), csrf_token_of(token).encode()):
         raise Denied("this form is from a different login; open the page again")

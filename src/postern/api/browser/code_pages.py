@@ -15,8 +15,9 @@ from postern.api.browser.cookies import csrf_token_of
 from postern.api.info import ServerAddresses
 from postern.domain.identity.login import Login
 from postern.domain.identity.principal import Account
-from postern.errors import Malformed, NotFound, TooMany, Unauthenticated
+from postern.errors import Denied, Malformed, NotFound, TooMany, Unauthenticated
 from postern.services.bundle import Services
+from postern.services.identity.logins.authentication import Caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,8 @@ async def code_page(
         account, _, secret = await browser(request, services, info)
     except Unauthenticated:
         query = {"user_code": code} if code else {}
-        wanted = urlencode(query | ({"organization": organization} if organization else {}))
-        return await to_login(request, services, info, f"{page}?{wanted}".rstrip("?"), organization)
+        parameters = urlencode(query | ({"organization": organization} if organization else {}))
+        return await to_login(request, services, info, f"{page}?{parameters}".rstrip("?"), organization)
     if not code:
         return enter("")
     try:
@@ -78,3 +79,10 @@ async def read_code_form(request: Request, services: Services, info: ServerAddre
     if form.get("answer") not in ("allow", "deny"):
         raise Malformed("answer: must be allow or deny")
     return CodeForm(account, login, form.get("user_code", ""), form["answer"] == "allow", form)
+
+
+def login_of(caller: Caller, what: str) -> Login:
+    """Return the login that approves `what`. Raises Denied."""
+    if caller.login is None:
+        raise Denied(f"only logged-in users can approve {what}; an API key or a provider's token cannot")
+    return caller.login

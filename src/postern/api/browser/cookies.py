@@ -13,6 +13,7 @@ import hmac
 from urllib.parse import urlsplit
 
 from fastapi import Request, Response
+from starlette.requests import HTTPConnection
 
 from postern.api.info import ServerAddresses
 from postern.domain.secret import Secret
@@ -46,7 +47,7 @@ def clear_login_cookie(response: Response, info: ServerAddresses) -> None:
     response.delete_cookie(cookie_name(info), path="/", secure=_is_https(info), httponly=True, samesite="lax")
 
 
-def login_cookie(request: Request, info: ServerAddresses) -> Secret | None:
+def login_cookie(request: HTTPConnection, info: ServerAddresses) -> Secret | None:
     value = request.cookies.get(cookie_name(info))
     return Secret(value) if value else None
 
@@ -57,27 +58,37 @@ def csrf_token_of(token: Secret) -> str:
     return hmac.new(token.reveal().encode(), b"postern csrf", hashlib.sha256).hexdigest()
 
 
+def is_csrf_token(text: str, token: Secret) -> bool:
+    return hmac.compare_digest(text.encode(errors="replace"), csrf_token_of(token).encode())
+
+
 def require_own_page(request: Request, token: Secret, info: ServerAddresses) -> None:
     """Check a write that is authenticated by cookie. Raises Denied."""
     require_own_origin(request, info)
-    data = request.headers.get(CSRF_HEADER, "").encode()
-    if not hmac.compare_digest(data, csrf_token_of(token).encode()):
+    if not is_csrf_token(request.headers.get(CSRF_HEADER, ""), token):
         raise Denied(
             f"a write with the browser's session needs the header {CSRF_HEADER}; its value is the "
             "`csrf_token` of GET /api/login/session, which changes with each login and refresh"
         )
 
 
-def require_own_origin(request: Request, info: ServerAddresses) -> None:
+def require_own_socket(socket: HTTPConnection, info: ServerAddresses) -> None:
+    """Check the handshake of a WebSocket, to which browsers apply no same-origin policy. Raises Denied."""
+    if len(socket.headers.getlist("Origin")) != 1:
+        raise Denied("a WebSocket needs one header Origin, which browsers send; other programs use `postern connect`")
+    require_own_origin(socket, info)
+
+
+def require_own_origin(request: HTTPConnection, info: ServerAddresses) -> None:
     """Raises Denied unless the browser confirms that our own page sent this (Fetch Metadata, RFC 6454)."""
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
-    own = _origin_of(info.api_url)
+    own_origin = _origin_of(info.api_url)
     if site is None and origin is None:
         raise Denied(
             "a write with the browser's session needs the header Origin or Sec-Fetch-Site; other clients must "
             "send a bearer token"
         )
-    if (site is not None and site != "same-origin") or (origin is not None and _origin_of(origin) != own):
+    if (site is not None and site != "same-origin") or (origin is not None and _origin_of(origin) != own_origin):
         raise Denied(f"the request came from another site; open the gateway's own page at {info.api_url}")
 
 

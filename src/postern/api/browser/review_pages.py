@@ -9,8 +9,6 @@ from markupsafe import Markup
 
 from postern.api.browser import pages
 from postern.domain.chat import Card
-from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import Review, ReviewEvent, after
 
 _CONTENT = Markup(
     "{problem}<p><strong>{title}</strong></p><p>{state}</p><dl>{facts}</dl>{input}{form}"
@@ -34,33 +32,19 @@ class ReviewPage:
     problem: str = ""
 
 
-def answers(review: Review, principal: Principal) -> tuple[str, ...]:
-    """Return the answers that seem possible; the decision itself checks everything."""
-    reviews = review.may_review(principal.groups)
-    found = []
-    if after(review.kind, review.status, ReviewEvent.APPROVED) is not None:
-        found += ["approve"] if principal.groups & frozenset(review.groups) else []
-        found += ["force"] if principal.groups & frozenset(review.force_groups) else []
-    for answer, event in (("reject", ReviewEvent.REJECTED), ("revoke", ReviewEvent.REVOKED)):
-        mine = reviews or principal.is_admin or review.binding.principal_id == principal.id
-        if mine and after(review.kind, review.status, event) is not None:
-            found.append(answer)
-    return tuple(found)
-
-
-def review(card: Card, wanted: ReviewPage, status: int = 200) -> HTMLResponse:
+def review(card: Card, page: ReviewPage, status: int = 200) -> HTMLResponse:
     facts = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(label, value) for label, value in card.facts)
     markup = Markup("<p>Script or statement:</p><pre>{}</pre>").format(card.input) if card.input else Markup("")
     button = Markup('<button name="answer" value="{}">{}</button>')
-    buttons = Markup(" ").join(button.format(answer, _WORDS[answer]) for answer in wanted.answers)
+    buttons = Markup(" ").join(button.format(answer, _WORDS[answer]) for answer in page.answers)
     content = _CONTENT.format(
-        problem=Markup('<p role="alert">{}</p>').format(wanted.problem) if wanted.problem else Markup(""),
+        problem=Markup('<p role="alert">{}</p>').format(page.problem) if page.problem else Markup(""),
         title=card.title,
         state=card.state,
         facts=facts,
         input=markup,
-        form=_FORM.format(id=card.review_id, csrf=wanted.csrf_token, buttons=buttons) if buttons else Markup(""),
-        email=wanted.email,
+        form=_FORM.format(id=card.review_id, csrf=page.csrf_token, buttons=buttons) if buttons else Markup(""),
+        email=page.email,
     )
     return pages.page("Review", content, status)
 

@@ -54,8 +54,8 @@ def code_of(error: PosternError) -> grpc.StatusCode:
 
 def bearer_of(context: Context) -> Secret:
     """Raises Unauthenticated."""
-    given = [value for name, value in context.invocation_metadata() or () if name == "authorization"]
-    kind, _, text = str(given[0]).partition(" ") if len(given) == 1 else ("", "", "")
+    headers = [value for name, value in context.invocation_metadata() or () if name == "authorization"]
+    kind, _, text = str(headers[0]).partition(" ") if len(headers) == 1 else ("", "", "")
     if kind.lower() != "bearer" or not 0 < len(text) <= _MAX_BEARER:
         raise Unauthenticated("send the metadata `authorization: Bearer …`, once")
     return Secret(text)

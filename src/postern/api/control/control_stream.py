@@ -142,8 +142,8 @@ class Control(ControlServicer):
         waiting = agents
         while waiting:
             once = {agent.id: agent for agent in waiting}
-            found = await self._agents.still_good(list(once.values()))
-            good |= {(key, once[key].digest) for key in found}
+            valid_keys = await self._agents.still_good(list(once.values()))
+            good |= {(key, once[key].digest) for key in valid_keys}
             waiting = [agent for agent in waiting if agent is not once[agent.id]]
         return good
 
@@ -183,7 +183,7 @@ class Control(ControlServicer):
             if not of_one:
                 del self._streams[stream.agent.id]
 
-    async def _attend(self, context: Context, stream: _Stream, told: frozenset[UUID]) -> None:
+    async def _attend(self, context: Context, stream: _Stream, worker_ids: frozenset[UUID]) -> None:
         clock = asyncio.get_running_loop().time
         beat_at = clock()
         while not stream.left:
@@ -206,9 +206,9 @@ class Control(ControlServicer):
             if stream.drain:
                 stream.drain = False
                 await write(context, messages.AgentOrder(drain=messages.Drain(reason=_DRAINED)))
-            if stream.workers is not None and stream.workers != told:
-                told = stream.workers
-                changed = messages.WorkersChanged(worker_ids=_texts(told))
+            if stream.workers is not None and stream.workers != worker_ids:
+                worker_ids = stream.workers
+                changed = messages.WorkersChanged(worker_ids=_texts(worker_ids))
                 await write(context, messages.AgentOrder(workers_changed=changed))
 
     async def _workers(self) -> frozenset[UUID]:

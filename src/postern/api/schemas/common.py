@@ -39,16 +39,16 @@ class Body(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _readable(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        known = {key: value for key, value in given.items() if key not in cls.read_only}
-        for key, value in known.items():
+    def _readable(cls, body: Any) -> Any:
+        if not isinstance(body, dict):
+            return body
+        writable = {key: value for key, value in body.items() if key not in cls.read_only}
+        for key, value in writable.items():
             if not storable(key):
                 raise ValueError("body: the name of a field contains a NUL character or half of a surrogate pair")
             if not storable(value):
                 raise ValueError(f"{key}: contains a NUL character or half of a surrogate pair")
-        return known
+        return writable
 
 
 class ResourceBody(Body):
@@ -60,8 +60,8 @@ class ResourceBody(Body):
 
     def fields(self) -> dict[str, Any]:
         """Return the fields that the request contains."""
-        given = {name: getattr(self, name) for name in self.model_fields_set}
-        return {name: value for name, value in given.items() if value is not None or name in self.nullable}
+        values = {name: getattr(self, name) for name in self.model_fields_set}
+        return {name: value for name, value in values.items() if value is not None or name in self.nullable}
 
 
 class Answer(BaseModel):
@@ -91,9 +91,9 @@ class HTTPError(Answer):
     message: str = Field(description="What happened, why, and what to do next")
 
 
-def storable(given: Any) -> bool:
+def storable(document: Any) -> bool:
     """Reject NUL and lone surrogates in any text. Without recursion: bodies can be nested as deep as JSON allows."""
-    waiting = [given]
+    waiting = [document]
     while waiting:
         value = waiting.pop()
         if isinstance(value, str):

@@ -53,21 +53,21 @@ async def read_query(
     return ScimQuery(filter, max(1, startIndex), min(max(0, count), MAX_LIMIT), attributes, excludedAttributes)
 
 
-def equal_to(model: type[Model], text: str | None, known: dict[str, str]) -> dict[str, str]:
-    """Return the one comparison of a filter, as {internal name: value}; `known` are the attributes by their names in
-    lower case. Raises InvalidFilterException for anything else, so that no filter is ever ignored."""
+def equal_to(model: type[Model], text: str | None, attributes: dict[str, str]) -> dict[str, str]:
+    """Return the one comparison of a filter, as {internal name: value}; `attributes` are internal names by their
+    names in lower case. Raises InvalidFilterException for anything else, so that no filter is ever ignored."""
     if text is None:
         return {}
     parsed = of_model(ScimFilter, model)(text).ast
     if not isinstance(parsed, Comparison) or parsed.op is not CompareOperator.eq or not isinstance(parsed.value, str):
         raise InvalidFilterException(
-            detail=f"this filter is not supported; compare one attribute with eq: {', '.join(sorted(known))}"
+            detail=f"this filter is not supported; compare one attribute with eq: {', '.join(sorted(attributes))}"
         )
     path = parsed.attr_path
-    name = known.get(".".join(filter(None, (path.attr, path.sub_attr))).lower())
+    name = attributes.get(".".join(filter(None, (path.attr, path.sub_attr))).lower())
     if name is None:
         raise InvalidFilterException(
-            detail=f"this filter is not supported; compare one attribute with eq: {', '.join(sorted(known))}"
+            detail=f"this filter is not supported; compare one attribute with eq: {', '.join(sorted(attributes))}"
         )
     if not storable(parsed.value):
         raise InvalidFilterException(detail="the filter's value has a NUL character or half of a surrogate pair")
@@ -75,10 +75,10 @@ def equal_to(model: type[Model], text: str | None, known: dict[str, str]) -> dic
 
 
 def render_resource(
-    resource: Resource[Any], context: Context, given: ScimQuery | None = None, status: int = 200
+    resource: Resource[Any], context: Context, query: ScimQuery | None = None, status: int = 200
 ) -> ScimResponse:
     """Return one resource, with its address."""
-    body = resource.model_dump(scim_ctx=context, response_parameters=_selection(type(resource), given))
+    body = resource.model_dump(scim_ctx=context, response_parameters=_selection(type(resource), query))
     location = body.get("meta", {}).get("location")
     return ScimResponse(body, status_code=status, headers={"Location": location} if location else None)
 
@@ -105,11 +105,11 @@ def identifier(text: str) -> UUID:
         raise NotFound(f"there is no resource {text!r}") from None
 
 
-def _selection(model: type[Any], given: ScimQuery | None) -> ResponseParameters[Any] | None:
-    if given is None or not (given.attributes or given.excluded):
+def _selection(model: type[Any], query: ScimQuery | None) -> ResponseParameters[Any] | None:
+    if query is None or not (query.attributes or query.excluded):
         return None
-    wanted = {"attributes": given.attributes, "excluded_attributes": given.excluded}
+    selected = {"attributes": query.attributes, "excluded_attributes": query.excluded}
     parsed: ResponseParameters[Any] = of_model(ResponseParameters, model).model_validate(
-        {name: value for name, value in wanted.items() if value}
+        {name: value for name, value in selected.items() if value}
     )
     return parsed

@@ -42,13 +42,13 @@ from postern.services.identity.provisioning import ProvisionedGroup, Provisionin
 class ScimStore(ABC, Generic[Model]):
     """Resources of one type, for one caller. `payload` is always the body as it was sent."""
 
-    def __init__(self, provisioning: Provisioning, principal: Principal, told: ServerAddresses) -> None:
+    def __init__(self, provisioning: Provisioning, principal: Principal, addresses: ServerAddresses) -> None:
         self.provisioning = provisioning
         self.principal = principal
-        self._base = told.api_url
+        self._base = addresses.api_url
 
-    async def show(self, key: str, given: ScimQuery) -> Response:
-        return render_resource(await self._get(key), Context.RESOURCE_QUERY_RESPONSE, given)
+    async def show(self, key: str, query: ScimQuery) -> Response:
+        return render_resource(await self._get(key), Context.RESOURCE_QUERY_RESPONSE, query)
 
     async def matching(self, key: str) -> list[Model]:
         """Return one resource or none."""
@@ -58,25 +58,27 @@ class ScimStore(ABC, Generic[Model]):
             return []
 
     async def create(self, payload: dict[str, Any]) -> Response:
-        wanted = self._read(_readable(payload), Context.RESOURCE_CREATION_REQUEST)
-        return render_resource(await self._add(wanted, payload), Context.RESOURCE_CREATION_RESPONSE, status=201)
+        resource = self._read(_readable(payload), Context.RESOURCE_CREATION_REQUEST)
+        return render_resource(await self._add(resource, payload), Context.RESOURCE_CREATION_RESPONSE, status=201)
 
     async def replace(self, key: str, payload: dict[str, Any]) -> Response:
         """Replace a resource, RFC 7644 section 3.5.1."""
         before = await self._get(key)
-        wanted = self._read(_readable(payload), Context.RESOURCE_REPLACEMENT_REQUEST)
-        wanted.replace(before)
-        return render_resource(await self._save(key, before, wanted, payload), Context.RESOURCE_REPLACEMENT_RESPONSE)
+        new_resource = self._read(_readable(payload), Context.RESOURCE_REPLACEMENT_REQUEST)
+        new_resource.replace(before)
+        return render_resource(
+            await self._save(key, before, new_resource, payload), Context.RESOURCE_REPLACEMENT_RESPONSE
+        )
 
     async def patch(self, key: str, payload: dict[str, Any]) -> Response:
         """Change a resource, RFC 7644 section 3.5.2."""
         before = await self._get(key)
-        wanted = before.model_copy(deep=True)
+        new_resource = before.model_copy(deep=True)
         operations = of_model(PatchOp, type(before)).model_validate(
             _readable(payload), scim_ctx=Context.RESOURCE_PATCH_REQUEST, scim_policy=POLICY
         )
-        operations.patch(wanted, scim_policy=POLICY)
-        return render_resource(await self._save(key, before, wanted, {}), Context.RESOURCE_PATCH_RESPONSE)
+        operations.patch(new_resource, scim_policy=POLICY)
+        return render_resource(await self._save(key, before, new_resource, {}), Context.RESOURCE_PATCH_RESPONSE)
 
     @abstractmethod
     async def _get(self, key: str) -> Model:
@@ -86,10 +88,10 @@ class ScimStore(ABC, Generic[Model]):
     def _read(self, payload: dict[str, Any], context: Context) -> Model: ...
 
     @abstractmethod
-    async def _add(self, wanted: Model, payload: dict[str, Any]) -> Model: ...
+    async def _add(self, resource: Model, payload: dict[str, Any]) -> Model: ...
 
     @abstractmethod
-    async def _save(self, key: str, before: Model, wanted: Model, payload: dict[str, Any]) -> Model: ...
+    async def _save(self, key: str, before: Model, resource: Model, payload: dict[str, Any]) -> Model: ...
 
 
 class KeptUsers(ScimStore[User]):
@@ -102,17 +104,17 @@ class KeptUsers(ScimStore[User]):
     def _read(self, payload: dict[str, Any], context: Context) -> User:
         return User.model_validate(fill_defaults(payload), scim_ctx=context, scim_policy=POLICY)
 
-    async def _add(self, wanted: User, payload: dict[str, Any]) -> User:
-        return self.shape(await self.provisioning.create_user(self.principal, make_provisioned_user(wanted, payload)))
+    async def _add(self, resource: User, payload: dict[str, Any]) -> User:
+        return self.shape(await self.provisioning.create_user(self.principal, make_provisioned_user(resource, payload)))
 
-    async def _save(self, key: str, before: User, wanted: User, payload: dict[str, Any]) -> User:
-        user = make_provisioned_user(wanted, payload)
+    async def _save(self, key: str, before: User, resource: User, payload: dict[str, Any]) -> User:
+        user = make_provisioned_user(resource, payload)
         return self.shape(await self.provisioning.replace_user(self.principal, identifier(key), user))
 
 
 class KeptGroups(ScimStore[Group]):
-    def shape(self, found: ProvisionedGroup) -> Group:
-        return group_of(found, self._base)
+    def shape(self, provisioned: ProvisionedGroup) -> Group:
+        return group_of(provisioned, self._base)
 
     async def _get(self, key: str) -> Group:
         return self.shape(await self.provisioning.get_group(self.principal, identifier(key)))
@@ -120,17 +122,17 @@ class KeptGroups(ScimStore[Group]):
     def _read(self, payload: dict[str, Any], context: Context) -> Group:
         return Group.model_validate(payload, scim_ctx=context, scim_policy=POLICY)
 
-    async def _add(self, wanted: Group, payload: dict[str, Any]) -> Group:
-        name, external_id = wanted.display_name or "", wanted.external_id or None
-        return self.shape(await self.provisioning.create_group(self.principal, name, external_id, member_ids(wanted)))
+    async def _add(self, resource: Group, payload: dict[str, Any]) -> Group:
+        name, external_id = resource.display_name or "", resource.external_id or None
+        return self.shape(await self.provisioning.create_group(self.principal, name, external_id, member_ids(resource)))
 
-    async def _save(self, key: str, before: Group, wanted: Group, payload: dict[str, Any]) -> Group:
-        old, new = member_ids(before), member_ids(wanted)
+    async def _save(self, key: str, before: Group, resource: Group, payload: dict[str, Any]) -> Group:
+        old, new = member_ids(before), member_ids(resource)
         changed = await self.provisioning.change_group(
             self.principal,
             identifier(key),
-            wanted.display_name or "",
-            wanted.external_id or None,
+            resource.display_name or "",
+            resource.external_id or None,
             added=new - old,
             removed=old - new,
         )
@@ -157,7 +159,7 @@ def _readable(payload: dict[str, Any]) -> dict[str, Any]:
 
 router = APIRouter(prefix="/scim/v2", tags=["SCIM"], route_class=ScimRoute, default_response_class=ScimResponse)
 
-Wanted = Annotated[ScimQuery, Depends(read_query)]
+Query = Annotated[ScimQuery, Depends(read_query)]
 Payload = Annotated[dict[str, Any], Body(media_type="application/scim+json")]
 _USER = {"username": "user_name", "externalid": "external_id", "displayname": "name", "id": "id"} | {
     "emails": "email",
@@ -173,9 +175,9 @@ async def scim_service_provider_config(_caller: Caller, info: Info) -> Response:
 
 
 @router.get("/ResourceTypes", responses=scim_errors())
-async def scim_resource_types(_caller: Caller, info: Info, given: Wanted) -> Response:
+async def scim_resource_types(_caller: Caller, info: Info, query: Query) -> Response:
     resource_types = scim_resources.resource_types(info.api_url)
-    return make_list_response(ResourceType, resource_types, len(resource_types), given)
+    return make_list_response(ResourceType, resource_types, len(resource_types), query)
 
 
 @router.get("/ResourceTypes/{id}", responses=scim_errors(404))
@@ -184,9 +186,9 @@ async def scim_resource_type(id: str, _caller: Caller, info: Info) -> Response: 
 
 
 @router.get("/Schemas", responses=scim_errors())
-async def scim_schemas(_caller: Caller, info: Info, given: Wanted) -> Response:
-    found = scim_resources.schemas(info.api_url)
-    return make_list_response(Schema, found, len(found), given)
+async def scim_schemas(_caller: Caller, info: Info, query: Query) -> Response:
+    schemas = scim_resources.schemas(info.api_url)
+    return make_list_response(Schema, schemas, len(schemas), query)
 
 
 @router.get("/Schemas/{id}", responses=scim_errors(404))
@@ -195,14 +197,14 @@ async def scim_schema(id: str, _caller: Caller, info: Info) -> Response:  # noqa
 
 
 @router.get("/Users", responses=scim_errors(403))
-async def scim_users(users: Users, given: Wanted) -> Response:
+async def scim_users(users: Users, query: Query) -> Response:
     """List users. A filter compares userName, externalId, displayName, emails.value or id by `eq`."""
-    wanted: dict[str, Any] = equal_to(User, given.filter, _USER)
-    if "id" in wanted:
-        one = await users.matching(wanted["id"])
-        return make_list_response(User, one, len(one), given)
-    found = await users.provisioning.find_users(users.principal, replace(PrincipalFilter(), **wanted), given.page)
-    return make_list_response(User, [users.shape(account) for account in found.items], found.total, given)
+    conditions: dict[str, Any] = equal_to(User, query.filter, _USER)
+    if "id" in conditions:
+        matches = await users.matching(conditions["id"])
+        return make_list_response(User, matches, len(matches), query)
+    listed = await users.provisioning.find_users(users.principal, replace(PrincipalFilter(), **conditions), query.page)
+    return make_list_response(User, [users.shape(account) for account in listed.items], listed.total, query)
 
 
 @router.post("/Users", status_code=201, responses=scim_errors(403, 409, 413, 429))
@@ -212,8 +214,8 @@ async def scim_create_user(payload: Payload, users: Users) -> Response:
 
 
 @router.get("/Users/{id}", responses=scim_errors(403, 404))
-async def scim_user(id: str, users: Users, given: Wanted) -> Response:  # noqa: A002
-    return await users.show(id, given)
+async def scim_user(id: str, users: Users, query: Query) -> Response:  # noqa: A002
+    return await users.show(id, query)
 
 
 @router.put("/Users/{id}", responses=scim_errors(403, 404, 409, 413, 429))
@@ -235,17 +237,17 @@ async def scim_delete_user(id: str, users: Users) -> None:  # noqa: A002
 
 
 @router.get("/Groups", responses=scim_errors(403))
-async def scim_groups(groups: Groups, given: Wanted) -> Response:
+async def scim_groups(groups: Groups, query: Query) -> Response:
     """List groups. A filter compares displayName, externalId or id by `eq`, exactly."""
-    wanted: dict[str, Any] = equal_to(Group, given.filter, _GROUP)
-    if "id" in wanted:
-        one = await groups.matching(wanted["id"])
-        return make_list_response(Group, one, len(one), given)
-    left_out = (given.excluded or "").lower().replace(" ", "").split(",")
-    found = await groups.provisioning.find_groups(
-        groups.principal, given.page, **wanted, with_members="members" not in left_out
+    conditions: dict[str, Any] = equal_to(Group, query.filter, _GROUP)
+    if "id" in conditions:
+        matches = await groups.matching(conditions["id"])
+        return make_list_response(Group, matches, len(matches), query)
+    left_out = (query.excluded or "").lower().replace(" ", "").split(",")
+    listed = await groups.provisioning.find_groups(
+        groups.principal, query.page, **conditions, with_members="members" not in left_out
     )
-    return make_list_response(Group, [groups.shape(group) for group in found.items], found.total, given)
+    return make_list_response(Group, [groups.shape(group) for group in listed.items], listed.total, query)
 
 
 @router.post("/Groups", status_code=201, responses=scim_errors(403, 409, 413, 429))
@@ -254,8 +256,8 @@ async def scim_create_group(payload: Payload, groups: Groups) -> Response:
 
 
 @router.get("/Groups/{id}", responses=scim_errors(403, 404))
-async def scim_group(id: str, groups: Groups, given: Wanted) -> Response:  # noqa: A002
-    return await groups.show(id, given)
+async def scim_group(id: str, groups: Groups, query: Query) -> Response:  # noqa: A002
+    return await groups.show(id, query)
 
 
 @router.put("/Groups/{id}", responses=scim_errors(403, 404, 409, 413, 429))

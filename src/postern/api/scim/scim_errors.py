@@ -89,10 +89,10 @@ def scim_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {
         status: {
             "model": ScimError,
-            "description": one["description"],
+            "description": response["description"],
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/HTTPError"}}},
         }
-        for status, one in declared(*statuses).items()
+        for status, response in declared(*statuses).items()
     }
 
 

@@ -98,8 +98,8 @@ def resource_types(base: str) -> list[ResourceType]:
 
 def schemas(base: str) -> list[Any]:
     described: list[Any] = [User.to_schema(), Group.to_schema()]
-    for one in described:
-        one.meta = Meta(resource_type="Schema", location=f"{base}{PREFIX}/Schemas/{one.id}")
+    for schema in described:
+        schema.meta = Meta(resource_type="Schema", location=f"{base}{PREFIX}/Schemas/{schema.id}")
     return described
 
 
@@ -136,15 +136,15 @@ def user_of(account: Account, base: str) -> User:
     )
 
 
-def group_of(found: ProvisionedGroup, base: str) -> Group:
-    group = found.group
+def group_of(provisioned: ProvisionedGroup, base: str) -> Group:
+    group = provisioned.group
     members = [
         Member(
             value=str(member.id),
             ref=Reference[User](f"{base}{PREFIX}/Users/{member.id}"),
             type="User",
         )
-        for member in found.members
+        for member in provisioned.members
     ]
     return Group(
         id=str(group.id),
@@ -190,15 +190,15 @@ def member_ids(group: Group) -> frozenset[UUID]:
 
 
 def _email(user: User, payload: Mapping[str, Any]) -> str:
-    given = payload.get("emails")
-    for one in given if isinstance(given, list) else ():
-        if isinstance(one, dict) and one.get("primary") is True and isinstance(one.get("value"), str):
-            return str(one["value"])
+    emails = payload.get("emails")
+    for entry in emails if isinstance(emails, list) else ():
+        if isinstance(entry, dict) and entry.get("primary") is True and isinstance(entry.get("value"), str):
+            return str(entry["value"])
     return next((email.value for email in user.emails or () if email.value), "")
 
 
-def _name(given: Any) -> str:
-    if not isinstance(given, dict):
+def _name(name: Any) -> str:
+    if not isinstance(name, dict):
         return ""
-    parts = [given.get("formatted")] if given.get("formatted") else [given.get("givenName"), given.get("familyName")]
+    parts = [name.get("formatted")] if name.get("formatted") else [name.get("givenName"), name.get("familyName")]
     return " ".join(" ".join(str(part).split()) for part in parts if isinstance(part, str))[:255]

@@ -34,41 +34,42 @@ _lengths: OrderedDict[str, int] = OrderedDict()  # lengths of generated files, b
 async def answer(
     services: Services,
     session: Session,
-    wanted: RecordingFileRequest,
+    file_request: RecordingFileRequest,
     *,
-    asked: str | None = None,
+    range_header: str | None = None,
     condition: str | None = None,
     is_head: bool = False,
 ) -> Response:
-    """Return the answer. `asked` and `condition` are the headers Range and If-Range. Raises NotFound, Invalid."""
-    headers = {"Content-Disposition": f'attachment; filename="{wanted.name(session)}"', "Accept-Ranges": "none"}
+    """Return the answer. `range_header` and `condition` are the headers Range and If-Range. Raises NotFound,
+    Invalid."""
+    headers = {"Content-Disposition": f'attachment; filename="{file_request.name(session)}"', "Accept-Ranges": "none"}
     tag = ""
     if session.status is SessionStatus.DONE:
-        tag = tag_of(session, wanted)
+        tag = tag_of(session, file_request)
         headers |= {"Accept-Ranges": "bytes", "ETag": tag}
-        if tag in _lengths and asked is None:
+        if tag in _lengths and range_header is None:
             headers["Content-Length"] = str(_lengths[tag])
     # The beginning is read before the answer begins: a missing recording is 404, not half an answer.
-    content = await asyncio.to_thread(recording_files.content, services.sessions, session, wanted)
+    content = await asyncio.to_thread(recording_files.content, services.sessions, session, file_request)
     if is_head:
-        return Response(headers=headers, media_type=wanted.media_type)
-    if tag and asked is not None and (condition is None or condition == tag):
-        bounds = _range(asked)
+        return Response(headers=headers, media_type=file_request.media_type)
+    if tag and range_header is not None and (condition is None or condition == tag):
+        bounds = _range(range_header)
         if bounds is not None:
-            return await _part(services, session, wanted, content, bounds, headers)
-    return StreamingResponse(_all(content, tag), media_type=wanted.media_type, headers=headers)
+            return await _part(services, session, file_request, content, bounds, headers)
+    return StreamingResponse(_all(content, tag), media_type=file_request.media_type, headers=headers)
 
 
-def tag_of(session: Session, wanted: RecordingFileRequest) -> str:
+def tag_of(session: Session, file_request: RecordingFileRequest) -> str:
     """Return a tag that identifies exactly these bytes: a different release can write the same form differently."""
-    parts = (session.id, session.end_date, session.event_size, __version__, sorted(wanted.texts().items()))
+    parts = (session.id, session.end_date, session.event_size, __version__, sorted(file_request.texts().items()))
     return f'"{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}"'
 
 
 async def _part(
     services: Services,
     session: Session,
-    wanted: RecordingFileRequest,
+    file_request: RecordingFileRequest,
     content: Iterator[bytes],
     bounds: tuple[int | None, int | None],
     headers: dict[str, str],
@@ -76,7 +77,7 @@ async def _part(
     tag = headers["ETag"]
     if tag not in _lengths:
         length, is_whole = await asyncio.to_thread(_length, content)
-        content = await asyncio.to_thread(recording_files.content, services.sessions, session, wanted)
+        content = await asyncio.to_thread(recording_files.content, services.sessions, session, file_request)
         if is_whole:
             _remember(tag, length)
     else:
@@ -86,17 +87,17 @@ async def _part(
         first, last = max(0, length - (last or 0)), length - 1
     last = length - 1 if last is None else min(last, length - 1)
     if first >= length or first > last:
-        said = {"message": f"the range begins after the end of the file, which has {length} bytes"}
-        return JSONResponse(said, status_code=416, headers={"Content-Range": f"bytes */{length}", "ETag": tag})
+        body = {"message": f"the range begins after the end of the file, which has {length} bytes"}
+        return JSONResponse(body, status_code=416, headers={"Content-Range": f"bytes */{length}", "ETag": tag})
     headers |= {"Content-Range": f"bytes {first}-{last}/{length}", "Content-Length": str(last - first + 1)}
     cut = iterate_in_threadpool(_cut(content, first, last + 1))
-    return StreamingResponse(cut, status_code=206, media_type=wanted.media_type, headers=headers)
+    return StreamingResponse(cut, status_code=206, media_type=file_request.media_type, headers=headers)
 
 
-def _range(asked: str) -> tuple[int | None, int | None] | None:
+def _range(range_header: str) -> tuple[int | None, int | None] | None:
     """Return the first and last byte; or None and the number of bytes at the end. None if it is not a single range:
     then everything is returned, as RFC 9110 section 14.2 allows."""
-    match = _RANGE.fullmatch(asked)
+    match = _RANGE.fullmatch(range_header)
     if match is None or not (match[1] or match[2]) or max(len(match[1]), len(match[2])) > _DIGITS:
         return None
     first, last = (int(text) if text else None for text in match.groups())

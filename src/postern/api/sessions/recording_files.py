@@ -35,6 +35,7 @@ from postern.services.sessions import Sessions
 _LONGEST = 1 << 20  # bytes of a line that are buffered; a longer one is quoted as it arrives
 _SPECIAL = (b'"', b",", b"\r")
 _FORMULA = re.compile(rb"(^|\t)(?=[=+@\r-])")
+_FORMULA_STARTS = (b"=", b"+", b"-", b"@", b"\r", b"\t")  # of a field, which in lines with tabs has no tab
 _NUMBER = re.compile(rb"[+-][0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?")
 
 
@@ -80,8 +81,13 @@ def _row(line: bytes) -> bytes:
     return b",".join([_field(field) for field in line.split(b"\t")]) + b"\n"
 
 
+def is_formula(field: bytes) -> bool:
+    """Return whether a spreadsheet would evaluate this field. Numbers with a sign stay numbers."""
+    return field.startswith(_FORMULA_STARTS) and not _NUMBER.fullmatch(field)
+
+
 def _field(field: bytes) -> bytes:
-    if _FORMULA.match(field) and not _NUMBER.fullmatch(field):
+    if is_formula(field):
         field = b"'" + field
     if not any(special in field for special in _SPECIAL):
         return field
@@ -238,33 +244,37 @@ def _own(form: RecordingForm) -> tuple[str, ...]:
     return ("csv", "json") if form is RecordingForm.FILE else ("cast", "jsonl")
 
 
-def content(sessions: Sessions, session: Session, wanted: RecordingFileRequest) -> Iterator[bytes]:
+def content(sessions: Sessions, session: Session, file_request: RecordingFileRequest) -> Iterator[bytes]:
     """Return the file. Its beginning is read before this returns: raises NotFound if there is no recording, and Invalid
     for a form that the session does not have."""
-    pieces = _merge_pieces(_pieces(sessions, session, wanted))
+    pieces = _merge_pieces(_pieces(sessions, session, file_request))
     return chain([next(pieces, b"")], pieces)
 
 
-def _pieces(sessions: Sessions, session: Session, wanted: RecordingFileRequest) -> Iterator[bytes]:
+def _pieces(sessions: Sessions, session: Session, file_request: RecordingFileRequest) -> Iterator[bytes]:
     recordings = sessions.recordings
-    if wanted.form is RecordingForm.TIMELINE:
-        return timelines.lines(recordings.exchanges(session, wanted.start, timelines.OUTPUT), wanted.start, wanted.end)
-    moments = _between(recordings.moments(session, wanted.start), wanted.start, wanted.end)
-    if wanted.form is not RecordingForm.FILE:
+    if file_request.form is RecordingForm.TIMELINE:
+        return timelines.lines(
+            recordings.exchanges(session, file_request.start, timelines.OUTPUT), file_request.start, file_request.end
+        )
+    moments = _between(recordings.moments(session, file_request.start), file_request.start, file_request.end)
+    if file_request.form is not RecordingForm.FILE:
         if recordings.protocol(session) not in TEXTUAL:
             raise Invalid(
                 "format: only sessions at a terminal have asciicasts; export this session as timeline", field="format"
             )
-        return lines(moments, session, version=2 if wanted.form is RecordingForm.ASCIICAST else 3)
-    kinds = wanted.kinds.replace(SIZE, "")
+        return lines(moments, session, version=2 if file_request.form is RecordingForm.ASCIICAST else 3)
+    kinds = file_request.kinds.replace(SIZE, "")
     chosen = (moment for moment in moments if moment.kind in kinds or isinstance(moment, Missing))
-    if wanted.extension == "csv":
+    if file_request.extension == "csv":
         return from_tabs(
-            _csv_contents(chosen, session.start_date, event_time=wanted.event_time, new_line=wanted.new_line)
+            _csv_contents(
+                chosen, session.start_date, event_time=file_request.event_time, new_line=file_request.new_line
+            )
         )
-    if wanted.extension == "json":
-        return (_json_lines if wanted.new_line else _json_array)(chosen, session.start_date)
-    return _plain(chosen, session.start_date, event_time=wanted.event_time, new_line=wanted.new_line)
+    if file_request.extension == "json":
+        return (_json_lines if file_request.new_line else _json_array)(chosen, session.start_date)
+    return _plain(chosen, session.start_date, event_time=file_request.event_time, new_line=file_request.new_line)
 
 
 def _between(moments: Iterable[Moment], start: int, end: int) -> Iterator[Moment]:

@@ -41,15 +41,6 @@ def window(
     return RecordingWindow(_micros("from", start), LONGEST if end is None else _micros("to", end), after, limit)
 
 
-def words(name: str, given: list[str] | None, known: tuple[str, ...]) -> list[str]:
-    """Return the words of repeated parameters and of comma lists. Raises Invalid for an unknown word."""
-    found = [word.strip() for text in given or () for word in text.split(",") if word.strip()]
-    for word in found:
-        if word not in known:
-            raise Invalid(f"{name}: {word!r} is not one of {', '.join(known)}", field=name)
-    return found
-
-
 def _micros(name: str, milliseconds: float) -> int:
     if not math.isfinite(milliseconds):
         raise Invalid(f"{name}: must be a number of milliseconds", field=name)

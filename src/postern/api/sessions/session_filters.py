@@ -99,20 +99,20 @@ async def filters(
 Filters = Annotated[SessionFilter, Depends(filters)]
 
 
-def review_status(given: str, field: str) -> ReviewStatus:
+def review_status(text: str, field: str) -> ReviewStatus:
     """Raises Invalid."""
     try:
-        return ReviewStatus(given.upper())
+        return ReviewStatus(text.upper())
     except ValueError:
         raise Invalid(f"{field}: must be one of {', '.join(ReviewStatus)}", field=field) from None
 
 
-def _pairs(field: str, given: list[str] | None) -> tuple[tuple[str, str], ...]:
+def _pairs(field: str, texts: list[str] | None) -> tuple[tuple[str, str], ...]:
     """Parse `key:value`; the first colon ends the key."""
-    found = []
-    for one in given or ():
-        key, colon, value = one.partition(":")
+    pairs = []
+    for text in texts or ():
+        key, colon, value = text.partition(":")
         if not colon or not key:
-            raise Invalid(f"{field}: {one!r} is not key:value", field=field)
-        found.append((key, value))
-    return tuple(found)
+            raise Invalid(f"{field}: {text!r} is not key:value", field=field)
+        pairs.append((key, value))
+    return tuple(pairs)

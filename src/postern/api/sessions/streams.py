@@ -153,8 +153,8 @@ def _queries(sessions: Sessions, session: Session, window: RecordingWindow) -> R
             "event_stream: raw-queries needs a session of a database; this one has its input as `i` events",
             field="event_stream",
         )
-    found = sessions.recordings.operations(session, window.since)
-    return part((Moment(round(at * 1000), INPUT, text) for at, text in found), window, _size, lambda _: True)
+    operations = sessions.recordings.operations(session, window.since)
+    return part((Moment(round(at * 1000), INPUT, text) for at, text in operations), window, _size, lambda _: True)
 
 
 def _size(moment: Moment) -> int:

@@ -21,30 +21,38 @@ def lines(exchanges: Iterable[Exchange], start: int, end: int) -> Iterator[bytes
             yield json.dumps(render_exchange(exchange), ensure_ascii=False).encode() + b"\n"
 
 
-def render_exchange(one: Exchange) -> dict[str, Any]:
+def render_exchange(exchange: Exchange) -> dict[str, Any]:
     """Return the exchange; times are in milliseconds."""
-    found: dict[str, Any] = {
-        "at": one.micros / 1000,
-        "exchange": one.number or None,
-        "statement": one.statement if one.statement_size else None,
-        "statement_size": one.statement_size,
-        "prepared": one.prepared,
-        "values": [None if value is None else value.decode(errors="backslashreplace") for value in one.values],
-        "truncated": one.truncated,
-        "duration": None if one.duration is None else one.duration / 1000,
-        "rows": one.rows,
-        "tag": one.tag,
-        "error": one.error,
-        "error_code": one.error_code,
-        "refusal": {"rule": one.rule, "message": one.refusal} if one.refusal or one.rule else None,
-        "note": one.note,
+    entry: dict[str, Any] = {
+        "at": exchange.micros / 1000,
+        "exchange": exchange.number or None,
+        "statement": exchange.statement if exchange.statement_size else None,
+        "statement_size": exchange.statement_size,
+        "prepared": exchange.prepared,
+        "values": [None if value is None else value.decode(errors="backslashreplace") for value in exchange.values],
+        "truncated": exchange.truncated,
+        "duration": None if exchange.duration is None else exchange.duration / 1000,
+        "rows": exchange.rows,
+        "tag": exchange.tag,
+        "error": exchange.error,
+        "error_code": exchange.error_code,
+        "refusal": {"rule": exchange.rule, "message": exchange.refusal} if exchange.refusal or exchange.rule else None,
+        "note": exchange.note,
+        "masked": _render_masked(exchange),
     }
-    if one.output or one.errors:
-        found["output"] = bytes(one.output).decode(errors="replace")
-        found["errors"] = bytes(one.errors).decode(errors="replace")
-    if one.output_truncated:
-        found["output_truncated"] = True
-    return found
+    if exchange.output or exchange.errors:
+        entry["output"] = bytes(exchange.output).decode(errors="replace")
+        entry["errors"] = bytes(exchange.errors).decode(errors="replace")
+    if exchange.output_truncated:
+        entry["output_truncated"] = True
+    return entry
+
+
+def _render_masked(exchange: Exchange) -> list[dict[str, Any]]:
+    return [
+        {"rule": rule or None, "strategy": strategy, "info_types": sorted(values.info_types), "values": values.count}
+        for (rule, strategy), values in exchange.masked.items()
+    ]
 
 
 def text_fields(name: str, content: bytes) -> dict[str, str]:

@@ -33,8 +33,8 @@ def link(as_json: bool) -> None:
     """Print a code that links a Slack account to you. In Slack, type `/postern CODE`, or enter it in the form that asks
     for it. It works once, within ten minutes."""
     with client() as api:
-        made = api.collection("chat").act("link")
-    emit(made, as_json, lambda one: click.echo(one["code"]))
+        link_code = api.collection("chat").act("link")
+    emit(link_code, as_json, lambda answer: click.echo(answer["code"]))
     if not as_json:
         report_note("Type this code in Slack within ten minutes. Do not share it.")
 

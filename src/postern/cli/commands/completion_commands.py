@@ -15,8 +15,8 @@ def completion(ctx: click.Context, shell: str) -> None:
     zsh:  echo 'eval "$(postern completion zsh)"' >> ~/.zshrc
     fish: postern completion fish > ~/.config/fish/completions/postern.fish
     """
-    made = get_completion_class(shell)
-    assert made is not None
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None
     # `source()` is avoided: it starts the shell to read its version, which can be a different shell than the caller's.
-    complete = made(ctx.find_root().command, {}, "postern", "_POSTERN_COMPLETE")
+    complete = completion_class(ctx.find_root().command, {}, "postern", "_POSTERN_COMPLETE")
     click.echo(complete.source_template % complete.source_vars())

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import click
@@ -19,10 +19,10 @@ from postern.cli.login import login_renewal, profile
 from postern.cli.login.profile import Profile
 from postern.cli.printing import emit, json_option, local_time
 from postern.cli.scripts import script_options
-from postern.cli.scripts.reviewed import ReviewNotices
+from postern.cli.scripts.review_wait import ReviewNotices
 from postern.cli.status import Status, report, report_note
 from postern.cli.terminal import native_client, terminal
-from postern.cli.terminal.forward import LOOPBACK, PortForward, Reached
+from postern.cli.terminal.forward import LOOPBACK, PortForward, StreamRequest
 from postern.cli.timestamps import seconds
 from postern.client.client_shapes import Connection, IssuedCredential, ServerInfo
 from postern.client.native_clients import CLIENTS, FORMS, credential_in_form, require_form
@@ -37,8 +37,8 @@ from postern.protocols.registry import DEFAULT_PROTOCOL
 RENEW_EVERY = 300.0  # seconds between two checks whether the token needs a refresh
 
 
-_PROGRAMS = " or ".join(one.program for one in CLIENTS.values() if one.forms)
-_EXAMPLES = "\n".join(line for one in CLIENTS.values() for line in one.examples)
+_PROGRAMS = " or ".join(client.program for client in CLIENTS.values() if client.forms)
+_EXAMPLES = "\n".join(line for client in CLIENTS.values() for line in client.examples)
 _HELP = f"""Connect to a database with its own client, to a server by SSH, or to a command.
 
 Databases: at a terminal this starts {_PROGRAMS}. It needs no password, because it uses your login.
@@ -136,19 +136,19 @@ def connect(
             )
         if form is not None:
             require_form(connection["subtype"], form)
-        made = api.credentials.issue(name, None if hours is None else round(hours * 3600)) if native else None
+        issued = api.credentials.issue(name, None if hours is None else round(hours * 3600)) if native else None
     if starts and (program := _client_of(connection)) is not None:
         sys.exit(_start(program, info, connection, options, arguments))
     if connection["subtype"] == SSH:
-        _show_ssh(info, connection, made, as_json)
+        _show_ssh(info, connection, issued, as_json)
     elif is_command:
         sys.exit(terminal.run(_make_target(info, connection, options), arguments))
-    elif made is None:
+    elif issued is None:
         asyncio.run(_carry(_make_target(info, connection, options), connection, port, as_json))
     elif form is not None:
-        _show_form(info, connection, made, form)
+        _show_form(info, connection, issued, form)
     else:
-        _show_native(info, connection, made, as_json)
+        _show_native(info, connection, issued, as_json)
 
 
 def _check_options(
@@ -191,20 +191,20 @@ def _start(
         report(Status.INFO, line)
         return subprocess.run([program, *shlex.split(line)[1:], *arguments], check=False).returncode
     database = connection["default_database"] or ""
-    reached = _make_target(info, connection, options)
+    stream_request = _make_target(info, connection, options)
     environ, used = profile.environ(), in_force()
     return native_client.run(
         CLIENTS[connection["subtype"]],
         [program, *arguments],
-        reached,
+        stream_request,
         database,
         lambda forward: keep_fresh(forward, environ, used),
     )
 
 
-async def _carry(reached: Reached, connection: Connection, port: int, as_json: bool) -> None:
+async def _carry(stream_request: StreamRequest, connection: Connection, port: int, as_json: bool) -> None:
     environ, used = profile.environ(), in_force()
-    forward = PortForward(reached, lambda reason: report(Status.ERROR, one_line(reason)))
+    forward = PortForward(stream_request, lambda reason: report(Status.ERROR, one_line(reason)))
     notices = ReviewNotices(connection["name"])
     forward.joined = notices.look_soon
     try:
@@ -239,11 +239,11 @@ class _SessionOptions:
     tracker_fields: Mapping[str, str]
 
 
-def _make_target(info: ServerInfo, connection: Connection, options: _SessionOptions) -> Reached:
+def _make_target(info: ServerInfo, connection: Connection, options: _SessionOptions) -> StreamRequest:
     used = in_force()
     assert used.token is not None
     authority = info["ca_certificate"] or ""
-    return Reached(
+    return StreamRequest(
         info["tunnel_url"],
         used.token,
         connection["name"],
@@ -267,29 +267,33 @@ async def keep_fresh(
         except PosternError:
             continue  # the next connection reports the reason
         if now.token is not None and (now.api_url, now.email) == (used.api_url, used.email):
-            forward.reached = replace(forward.reached, token=now.token)
+            forward.request = replace(forward.request, token=now.token)
 
 
-def _show_native(info: ServerInfo, connection: Connection, made: IssuedCredential, as_json: bool) -> None:
+def _show_native(info: ServerInfo, connection: Connection, issued: IssuedCredential, as_json: bool) -> None:
     authority = _keep_authority(info)
-    address: dict[str, object] = {**made, "sslrootcert": str(authority) if authority else "system"}
-    line = f"{netloc(made['host'], made['port'])} user={made['username']} password={made['password']}"
+    address: dict[str, object] = {**issued, "sslrootcert": str(authority) if authority else "system"}
+    line = f"{netloc(issued['host'], issued['port'])} user={issued['username']} password={issued['password']}"
     if (native := CLIENTS.get(connection["subtype"])) is not None:
-        address[native.program] = line = native.line(_credential(connection, made, authority))
+        credential = _credential(connection, issued, authority)
+        address[native.program] = line = native.line(credential)
+        address["lines"] = [asdict(one) for one in native.lines(credential)]
     emit(address, as_json, lambda _: click.echo(line))
     if not as_json:
-        report_note(f"valid until {local_time(made['expires_at'])}; the password is shown only once")
+        report_note(f"valid until {local_time(issued['expires_at'])}; the password is shown only once")
 
 
-def _show_form(info: ServerInfo, connection: Connection, made: IssuedCredential, form: str) -> None:
-    credential = _credential(connection, made, _keep_authority(info))
+def _show_form(info: ServerInfo, connection: Connection, issued: IssuedCredential, form: str) -> None:
+    credential = _credential(connection, issued, _keep_authority(info))
     click.echo(credential_in_form(connection["subtype"], form, credential))
-    report_note(f"valid until {local_time(made['expires_at'])}; the password is shown only once")
+    report_note(f"valid until {local_time(issued['expires_at'])}; the password is shown only once")
 
 
-def _credential(connection: Connection, made: IssuedCredential, authority: Path | None) -> NativeCredential:
-    database = made["database"] or CLIENTS[connection["subtype"]].default_database
-    return NativeCredential(made["username"], Secret(made["password"]), made["host"], made["port"], database, authority)
+def _credential(connection: Connection, issued: IssuedCredential, authority: Path | None) -> NativeCredential:
+    database = issued["database"] or CLIENTS[connection["subtype"]].default_database
+    return NativeCredential(
+        issued["username"], Secret(issued["password"]), issued["host"], issued["port"], database, authority
+    )
 
 
 def _ssh_line(user: str, info: ServerInfo) -> str:
@@ -302,20 +306,20 @@ def _ssh_user(connection: Connection) -> str:
     return f"{in_force().email}#{connection['name']}"
 
 
-def _show_ssh(info: ServerInfo, connection: Connection, made: IssuedCredential | None, as_json: bool) -> None:
+def _show_ssh(info: ServerInfo, connection: Connection, issued: IssuedCredential | None, as_json: bool) -> None:
     """Print the SSH command. A user's own key needs the connection's name; a credential contains it."""
-    user = _ssh_user(connection) if made is None else made["username"]
+    user = _ssh_user(connection) if issued is None else issued["username"]
     host, port = info["ssh_host"], info["ssh_port"]
     line = _ssh_line(user, info)
-    address = {**(made or {}), "host": host, "port": port, "username": user, CLIENTS[SSH].program: line}
+    address = {**(issued or {}), "host": host, "port": port, "username": user, CLIENTS[SSH].program: line}
     emit(address, as_json, lambda _: click.echo(line))
     if as_json:
         return
-    if made is None:
+    if issued is None:
         report_note("uses one of your SSH keys: `postern ssh-keys create` adds one; --native issues a password instead")
     else:
-        until = local_time(made["expires_at"])
-        report_note(f"password {made['password']}, shown only once; valid until {until}")
+        until = local_time(issued["expires_at"])
+        report_note(f"password {issued['password']}, shown only once; valid until {until}")
 
 
 def _keep_authority(info: ServerInfo) -> Path | None:

@@ -6,7 +6,7 @@ from typing import IO, Any
 
 import click
 
-from postern.cli import completion, secret_values, ssh_switches, unserved
+from postern.cli import access_switches, completion, secret_values, unserved
 from postern.cli.api import client
 from postern.cli.connection_files import (
     MODES,
@@ -30,6 +30,7 @@ from postern.client.client import Client
 from postern.client.client_shapes import Row
 from postern.domain.server import NATIVE
 from postern.domain.targets.connection import SUBTYPES
+from postern.domain.targets.connection_use import ConnectionUse
 from postern.domain.targets.target_keys import ALIASES, canonical_subtype, check_target_keys
 from postern.errors import Denied
 from postern.protocols.registry import DEFAULT_PROTOCOL
@@ -40,14 +41,14 @@ def _narrow(api: Client, filters: Row) -> Row:
     return filters if agent is None else {**filters, "agent_id": agent_id(api, agent)}
 
 
-def _test_in_short(one: Row) -> str:
-    test = one.get("last_test")
+def _test_in_short(row: Row) -> str:
+    test = row.get("last_test")
     return "untested" if test is None else f"{test['status']} {local_time(test['tested_at'])}"
 
 
-def _address(one: Row) -> str | None:
+def _address(row: Row) -> str | None:
     """Return the target's host and port, or None if this user cannot see them or there are none."""
-    target = one.get("target") or {}
+    target = row.get("target") or {}
     return f"{target['HOST']}:{target['PORT']}" if "HOST" in target else None
 
 
@@ -79,7 +80,9 @@ connections = resource_group(
         aliases={"get": "show", "add": "create"},
         filters=[
             Field(
-                "--search", "search", "Show only connections whose name, type, subtype or resource contains this text."
+                "--search",
+                "search",
+                "Show only connections whose name, description, type, subtype or resource contains this text.",
             ),
             Field("--type", "type", "Show only this type.", type=click.Choice(["database", "application", "custom"])),
             Field("--subtype", "subtype", f"Show only this subtype, such as {DEFAULT_PROTOCOL}."),
@@ -124,10 +127,49 @@ def show(key: str, as_json: bool) -> None:
     emit(
         row,
         as_json,
-        lambda one: fields(
-            [*((name, _render_field(name, value)) for name, value in one.items()), ("masking_rules", rules)]
+        lambda row: fields(
+            [*((name, _render_field(name, value)) for name, value in row.items()), ("masking_rules", rules)]
         ),
     )
+
+
+@connections.command()
+@click.option(
+    "--search", help="Show only connections whose name, description, type, subtype or resource has this text."
+)
+@json_option
+def uses(search: str | None, as_json: bool) -> None:
+    """List what you can do with each connection, and when you last did.
+
+    `review` means that reviewers must approve first. `postern access CONNECTION` explains one connection.
+    """
+    query = drop_missing(search=search)
+    with client() as api:
+        rows = api.collection(*CONNECTION.path).everything(expand="access,activity", **query)["data"]
+    emit(rows, as_json, _show_uses)
+
+
+def _show_uses(rows: list[Row]) -> None:
+    titles = [str(use) for use in ConnectionUse]
+    cells = [
+        [
+            row["name"],
+            *(_use_in_short(row["access"]["uses"][use]) for use in titles),
+            local_time(row["activity"]["own"]["last_used"]),
+            row["activity"]["own"]["open_sessions"],
+            row["description"],
+        ]
+        for row in rows
+    ]
+    show_table(
+        ["name", *titles, "last used", "open sessions", "description"], cells, "There are no connections for you."
+    )
+
+
+def _use_in_short(access: Row) -> str:
+    if not access["allowed"]:
+        return "no"
+    return "review" if access["needs_review"] else "yes"
 
 
 def _masking_rules(api: Client, connection_id: str) -> list[str]:
@@ -156,8 +198,8 @@ def test(name: str, as_json: bool) -> None:
     """Test a connection: log in to its target, and print the error if that fails."""
     begun = time.monotonic()
     with client() as api, looking_up(api, CONNECTION, name) as items:
-        found = items.act(name, "test", method="GET")
-    print_result(found, as_json, f"{name} works: the target answered in {span(time.monotonic() - begun)}.")
+        result = items.act(name, "test", method="GET")
+    print_result(result, as_json, f"{name} works: the target answered in {span(time.monotonic() - begun)}.")
 
 
 @connections.command()
@@ -166,36 +208,56 @@ def test(name: str, as_json: bool) -> None:
 @click.option("--database", help="Show this database.  [default: the connection's own]")
 @click.option("--schema", "schema_name", help="Show only this schema.")
 @click.option("--table", help="Show the columns of this table.")
+@click.option("--columns", is_flag=True, help="Show the columns of all tables.")
 @json_option
 def schema(
-    name: str, databases: bool, database: str | None, schema_name: str | None, table: str | None, as_json: bool
+    name: str,
+    databases: bool,
+    database: str | None,
+    schema_name: str | None,
+    table: str | None,
+    columns: bool,
+    as_json: bool,
 ) -> None:
-    """Show the tables of a connection's database, or the columns of one.
+    """Show the tables of a connection's database, or their columns.
 
     \b
     postern connections schema shop-demo
     postern connections schema shop-demo --databases
     postern connections schema shop-demo --table orders
+    postern connections schema shop-demo --columns
     """
     if databases and (database or schema_name or table):
         raise click.UsageError("--databases cannot be combined with --database, --schema or --table")
-    what = "databases" if databases else "tables" if table is None else "columns"
+    if columns and (databases or schema_name or table):
+        raise click.UsageError("--columns cannot be combined with --databases, --schema or --table")
+    what = "databases" if databases else "schema" if columns else "tables" if table is None else "columns"
     query = drop_missing(table=table, database=database, schema=schema_name)
     with client() as api, looking_up(api, CONNECTION, name) as items:
-        found = items.act(name, what, method="GET", **query)
-    emit(found, as_json, _show_schema)
-    if found["truncated"]:
-        report(Status.INFO, "the list is incomplete; narrow it with --schema")
+        schema = items.act(name, what, method="GET", **query)
+    emit(schema, as_json, _show_schema)
+    if schema["truncated"]:
+        hint = "use --table for the columns of a table" if columns else "narrow it with --schema"
+        report(Status.INFO, f"the list is incomplete; {hint}")
 
 
-def _show_schema(found: Row) -> None:
-    if "databases" in found:
-        show_table(["database"], [[one] for one in found["databases"]], "This user cannot connect to any database.")
-    elif "schemas" in found:
-        rows = [[schema["name"], one] for schema in found["schemas"] for one in schema["tables"]]
+def _show_schema(answer: Row) -> None:
+    if "schemas" in answer and "databases" in answer:
+        rows = [
+            [f"{schema['name']}.{table['name']}", table["kind"], column["name"], column["type"], column["nullable"]]
+            for schema in answer["schemas"]
+            for table in schema["tables"]
+            for column in table["columns"]
+        ]
+        show_table(["table", "kind", "column", "type", "nullable"], rows, "This user cannot see any tables.")
+    elif "databases" in answer:
+        rows = [[database] for database in answer["databases"]]
+        show_table(["database"], rows, "This user cannot connect to any database.")
+    elif "schemas" in answer:
+        rows = [[schema["name"], table] for schema in answer["schemas"] for table in schema["tables"]]
         show_table(["schema", "table"], rows, "This user cannot see any tables.")
     else:
-        rows = [[one["name"], one["type"], one["nullable"]] for one in found["columns"]]
+        rows = [[column["name"], column["type"], column["nullable"]] for column in answer["columns"]]
         show_table(["column", "type", "nullable"], rows, "This table has no columns.")
 
 
@@ -209,6 +271,7 @@ def _show_schema(found: Row) -> None:
     help=f"The target's protocol: {', '.join(NATIVE)}; {' and '.join(ALIASES)} are accepted, too.",
 )
 @click.option("--command", help="Program and arguments that the agent runs; sets the type to custom.")
+@click.option("--description", default="", help="What it is for, for its users.")
 @secret_values.options
 @tag_option("A tag. Repeatable.")
 @click.option(
@@ -232,7 +295,7 @@ def _show_schema(found: Row) -> None:
     shell_complete=completion.agents,
     help="Agent that reaches the target.  [default: the built-in agent, or the only one]",
 )
-@ssh_switches.options
+@access_switches.options
 @click.option(
     "-f",
     "--file",
@@ -270,7 +333,7 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
         )
         created = api.connections.create(body)
         unserved.warn(api, created)
-    emit(created, as_json, lambda one: report_done(f"Created {one['name']} ({one['id']})."))
+    emit(created, as_json, lambda row: report_done(f"Created {row['name']} ({row['id']})."))
     warn_of(created)
 
 
@@ -286,9 +349,10 @@ def _body(name: str, agent: str, options: Row) -> Row:
         "command": command,
         "agent_id": agent,
         **MODES,
-        **ssh_switches.take_switches(options),
+        **access_switches.take_switches(options),
         "secret": secret,
         "connection_tags": parse_pairs("--tag", options["tags"]),
+        "description": options["description"],
         "redact_types": list(options["redact_types"]),
         "guardrail_rules": list(options["guardrails"]),
     }
@@ -318,7 +382,7 @@ def _words(command: str) -> list[str]:
 @tag_option("Set a tag. Repeatable.")
 @click.option("--untag", "untagged", multiple=True, metavar="KEY", help="Remove a tag. Repeatable.")
 @click.option("--agent", shell_complete=completion.agents, help="Agent that reaches the target.")
-@ssh_switches.options
+@access_switches.options
 @json_option
 def update(
     name: str,
@@ -339,7 +403,7 @@ def update(
     and --secret-file are those of `postern connections create`. Changes apply to running sessions; a session that is no
     longer allowed ends.
     """
-    body = {**settings(values, unset), **ssh_switches.take_switches(switches)}
+    body = {**settings(values, unset), **access_switches.take_switches(switches)}
     secrets = secret_values.read_secrets(variables, files)
     labels = parse_pairs("--tag", tags)
     if not (body or secrets or dropped or labels or untagged or agent):
@@ -350,13 +414,13 @@ def update(
             if labels or untagged:
                 body["connection_tags"] = without({**(current["connection_tags"] or {}), **labels}, untagged, "tag")
             if secrets or dropped:
-                kept = secret_values.merge_secrets(current["secret"] or {}, secrets)
-                body["secret"] = without(kept, secret_values.keys_of(kept, dropped), "secret")
+                merged = secret_values.merge_secrets(current["secret"] or {}, secrets)
+                body["secret"] = without(merged, secret_values.keys_of(merged, dropped), "secret")
         body = with_agent(api, body | ({} if agent is None else {"agent": agent}))
         changed = api.connections.update(name, body)
         if not body.keys().isdisjoint(("agent_id", "command")):
             unserved.warn(api, changed)
-    emit(changed, as_json, lambda one: report_done(f"Changed {one['name']}: {', '.join(sorted(body))}."))
+    emit(changed, as_json, lambda row: report_done(f"Changed {row['name']}: {', '.join(sorted(body))}."))
     report_unmasked(changed, body)
     warn_of(changed)
 
@@ -372,18 +436,25 @@ def host_keys(name: str, forget: bool, yes: bool, as_json: bool) -> None:
     Forget the key only if you know that the target was reinstalled.
     """
     with client() as api, looking_up(api, CONNECTION, name) as items:
-        found = items.below(name, "hostkeys").everything()["data"]
+        host_keys = items.below(name, "hostkeys").everything()["data"]
         if forget:
             confirm(f"Forget the host key of {name}, and trust the next one", yes)
             items.act(name, "hostkeys", method="DELETE")
     if forget:
-        print_result({"forgotten": [one["fingerprint"] for one in found]}, as_json, f"Forgot the host key of {name}.")
+        print_result(
+            {"forgotten": [host_key["fingerprint"] for host_key in host_keys]},
+            as_json,
+            f"Forgot the host key of {name}.",
+        )
         return
-    emit(found, as_json, _show_host_keys)
+    emit(host_keys, as_json, _show_host_keys)
 
 
-def _show_host_keys(found: list[Row]) -> None:
-    rows = [[one["algorithm"], one["fingerprint"], local_time(one["pinned_at"]), one["session_id"]] for one in found]
+def _show_host_keys(host_keys: list[Row]) -> None:
+    rows = [
+        [host_key["algorithm"], host_key["fingerprint"], local_time(host_key["pinned_at"]), host_key["session_id"]]
+        for host_key in host_keys
+    ]
     show_table(
         ["algorithm", "fingerprint", "pinned", "session"],
         rows,
@@ -403,7 +474,7 @@ def apply(file: IO[str], as_json: bool) -> None:
     out stay as they are, or get their default if the connection is new. Connections that are not in the file stay as
     they are.
     """
-    wanted = several(file)
+    documents = several(file)
     with client() as api:
-        done = [apply_connection(api, one) for one in wanted]
-    print_result(done, as_json, "\n".join(f"{one['name']}: {one['action']}" for one in done))
+        done = [apply_connection(api, document) for document in documents]
+    print_result(done, as_json, "\n".join(f"{result['name']}: {result['action']}" for result in done))

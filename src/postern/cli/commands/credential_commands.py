@@ -19,26 +19,32 @@ def credentials() -> None:
 
     \b
     postern credentials issue shop-demo --hours 8
+    postern credentials list
     postern credentials list shop-demo
-    postern credentials revoke shop-demo ID
+    postern credentials revoke ID
     """
 
 
 @credentials.command("list")
-@click.argument("connection", shell_complete=completion.connections)
+@click.argument("connection", required=False, shell_complete=completion.connections)
 @array_paging_options
-def list_(connection: str, limit: int | None, offset: int, every: bool, as_json: bool) -> None:
-    """List the credentials of a connection."""
+def list_(connection: str | None, limit: int | None, offset: int, every: bool, as_json: bool) -> None:
+    """List the credentials of a connection, or without one your own of all connections."""
     whole = every or (limit is None and not offset)
-    with client() as api, looking_up(api, CONNECTION, connection) as items:
-        listed = items.below(connection, "credentials")
-        page = page_of(listed, limit=limit or PAGE, offset=offset, every=whole)
-    emit(page["data"], as_json, lambda _: show_page(page, _COLUMNS, as_json, "No credentials."))
+    with client() as api:
+        if connection is None:
+            page = page_of(api.collection("credentials"), limit=limit or PAGE, offset=offset, every=whole)
+        else:
+            with looking_up(api, CONNECTION, connection) as items:
+                listed = items.below(connection, "credentials")
+                page = page_of(listed, limit=limit or PAGE, offset=offset, every=whole)
+    columns = _COLUMNS if connection else [*_COLUMNS, ("connection", "connection_name")]
+    emit(page["data"], as_json, lambda _: show_page(page, columns, as_json, "No credentials."))
 
 
-def _state(one: Row) -> str:
+def _state(credential: Row) -> str:
     """Return valid, expired or revoked."""
-    status: str = one.get("status") or ("revoked" if one["revoked_at"] else "active")
+    status: str = credential.get("status") or ("revoked" if credential["revoked_at"] else "active")
     return "valid" if status == "active" else status
 
 
@@ -58,23 +64,32 @@ _COLUMNS: Columns = [
 def issue(connection: str, hours: float | None, as_json: bool) -> None:
     """Issue a credential. Its password is shown only once."""
     with client() as api, looking_up(api, CONNECTION, connection):
-        made = api.credentials.issue(connection, None if hours is None else round(hours * 3600))
-    emit(made, as_json, _show_issued)
+        issued = api.credentials.issue(connection, None if hours is None else round(hours * 3600))
+    emit(issued, as_json, _show_issued)
 
 
-def _show_issued(made: Row) -> None:
+def _show_issued(issued: Row) -> None:
     click.echo(
-        f"user      {made['username']}\npassword  {made['password']}\nexpires   {local_time(made['expires_at'])}"
+        f"user      {issued['username']}\npassword  {issued['password']}\nexpires   {local_time(issued['expires_at'])}"
     )
-    click.echo(f"id        {made['id']}")
+    click.echo(f"id        {issued['id']}")
 
 
 @credentials.command()
-@click.argument("connection", shell_complete=completion.connections)
-@click.argument("credential_id", metavar="ID")
+@click.argument("words", metavar="[CONNECTION] ID", nargs=-1, required=True, shell_complete=completion.connections)
 @json_option
-def revoke(connection: str, credential_id: str, as_json: bool) -> None:
-    """Revoke a credential. Sessions that use it end."""
-    with client() as api, looking_up(api, CONNECTION, connection) as items:
-        items.act(connection, "credentials", credential_id, "revoke")
+def revoke(words: tuple[str, ...], as_json: bool) -> None:
+    """Revoke a credential. Sessions that use it end.
+
+    The ID alone suffices for your own credentials. Administrators name the connection of those of others.
+    """
+    if len(words) > 2:
+        raise click.UsageError("give the ID of one credential, with its connection before it if it is not yours")
+    credential_id = words[-1]
+    with client() as api:
+        if len(words) == 1:
+            api.collection("credentials").act(credential_id, "revoke")
+        else:
+            with looking_up(api, CONNECTION, words[0]) as items:
+                items.act(words[0], "credentials", credential_id, "revoke")
     print_result({"revoked": credential_id}, as_json, f"Revoked {credential_id}.")

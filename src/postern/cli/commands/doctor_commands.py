@@ -63,14 +63,14 @@ def doctor(ctx: click.Context, at_agent: bool, at_gateway: bool, home: str | Non
         ctx.exit(FAILED)
 
 
-def _show(found: Sequence[DoctorFinding], as_json: bool) -> None:
+def _show(findings: Sequence[DoctorFinding], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(doctor_finding) for doctor_finding in found], indent=2))
+        click.echo(json.dumps([dataclasses.asdict(doctor_finding) for doctor_finding in findings], indent=2))
         return
-    width = max(len(one.check) for one in found)
+    width = max(len(finding.check) for finding in findings)
     marks = _TAGS if sys.stdout.isatty() else _MARKS
     indent = " " * (len(marks[FindingState.OK]) + 2 + width)
-    for finding in found:
+    for finding in findings:
         click.echo(f"{marks[finding.state]}  {finding.check.ljust(width)}  {one_line(finding.what)}")
         if finding.state is not FindingState.OK:
             click.echo(f"{indent}  why: {one_line(finding.why)}")

@@ -27,14 +27,14 @@ from postern.errors import Unavailable
 def list_presets(as_json: bool) -> None:
     """List guardrail presets."""
     with client() as api:
-        found = presets(api, GUARDRAIL)
-    emit(found, as_json, _show_presets)
+        preset_rows = presets(api, GUARDRAIL)
+    emit(preset_rows, as_json, _show_presets)
 
 
-def _show_presets(found: list[dict[str, Any]]) -> None:
+def _show_presets(preset_rows: list[dict[str, Any]]) -> None:
     table(
         ["name", "protocols", "description"],
-        [[one["name"], ", ".join(one["protocols"]), one["description"]] for one in found],
+        [[preset["name"], ", ".join(preset["protocols"]), preset["description"]] for preset in preset_rows],
         "There are no presets.",
     )
 
@@ -66,20 +66,20 @@ def test(
     with client() as api, looking_up(api, GUARDRAIL, rule or "") as items:
         if rule is not None:
             body["guardrail_id"] = items.get(rule)["id"]
-        found = items.call("test", body={key: value for key, value in body.items() if value is not None})
-    emit(found, as_json, _show_trial)
-    if found["outcome"] == "deny":
+        trial = items.call("test", body={key: value for key, value in body.items() if value is not None})
+    emit(trial, as_json, _show_trial)
+    if trial["outcome"] == "deny":
         sys.exit(1)
 
 
-def _show_trial(found: dict[str, Any]) -> None:
-    fields([("outcome", found["outcome"]), ("message", found["message"])])
-    for one in found["statements"]:
-        touched = f" ({', '.join(one['objects'])})" if one["objects"] else ""
-        reason = f": {one['reason']}" if one["reason"] else ""
-        click.echo(f"statement  {one['tag'] or '?'}  {', '.join(one['effects'])}{touched}{reason}")
-    for one in found["hits"]:
-        click.echo(f"rule       {one['action']}  {one['rule']}  {one['reason']}")
+def _show_trial(trial: dict[str, Any]) -> None:
+    fields([("outcome", trial["outcome"]), ("message", trial["message"])])
+    for statement in trial["statements"]:
+        touched = f" ({', '.join(statement['objects'])})" if statement["objects"] else ""
+        reason = f": {statement['reason']}" if statement["reason"] else ""
+        click.echo(f"statement  {statement['tag'] or '?'}  {', '.join(statement['effects'])}{touched}{reason}")
+    for statement in trial["hits"]:
+        click.echo(f"rule       {statement['action']}  {statement['rule']}  {statement['reason']}")
 
 
 @click.command()
@@ -107,14 +107,14 @@ def simulate(
 ) -> None:
     """Simulate a guardrail, by name or id, or a draft, on recorded sessions: what it would have done to their input and
     output. Nothing is changed. Ctrl-C ends it."""
-    given = {
+    options = {
         "start_date": since,
         "end_date": until,
         "connections": list(connections) or None,
         "max_sessions": max_sessions,
         "guardrail": None if file is None else one_object(file.name, file.read()),
     }
-    body = {key: value for key, value in given.items() if value is not None}
+    body = {key: value for key, value in options.items() if value is not None}
     result: dict[str, Any] | None = None
     with (
         client() as api,
@@ -135,30 +135,32 @@ def simulate(
     emit(result, as_json, _show_simulation)
 
 
-def _show_simulation(found: dict[str, Any]) -> None:
-    actions = ", ".join(f"{action} {count}" for action, count in found["actions"].items()) or "nothing"
+def _show_simulation(simulation: dict[str, Any]) -> None:
+    actions = ", ".join(f"{action} {count}" for action, count in simulation["actions"].items()) or "nothing"
     fields(
         [
             (
                 "read",
-                f"{found['statements_read']} statements with {found['values_read']} values, and "
-                f"{found['answers_read']} texts of output, in {found['sessions_read']} sessions",
+                f"{simulation['statements_read']} statements with {simulation['values_read']} values, and "
+                f"{simulation['answers_read']} texts of output, in {simulation['sessions_read']} sessions",
             ),
             ("would have done", actions),
-            ("of them not analysed", found["unknown"]),
-            ("in sessions", found["sessions_hit"]),
-            ("by rule", ", ".join(f"{rule} {count}" for rule, count in found["rules"].items())),
-            ("not read", ", ".join(f"{count}: {reason}" for reason, count in found["skipped"].items())),
-            ("stopped", found.get("stopped") or ""),
+            ("of them not analysed", simulation["unknown"]),
+            ("in sessions", simulation["sessions_hit"]),
+            ("by rule", ", ".join(f"{rule} {count}" for rule, count in simulation["rules"].items())),
+            ("not read", ", ".join(f"{count}: {reason}" for reason, count in simulation["skipped"].items())),
+            ("stopped", simulation.get("stopped") or ""),
         ]
     )
-    for caveat in found.get("caveats") or []:
+    for caveat in simulation.get("caveats") or []:
         click.echo(f"note: {caveat}")
-    for one in found.get("samples") or []:
-        shown = " ".join(one["statement"].split())[:100]
-        bound = f"  {one['values']}" if one["values"] else ""
-        where = "output of " if one["direction"] == "output" else ""
-        click.echo(f"{one['session_id']}  {one['action']}  {one['rule']}  {where}{shown}{bound}  {one['reason']}")
+    for sample in simulation.get("samples") or []:
+        text = " ".join(sample["statement"].split())[:100]
+        bound = f"  {sample['values']}" if sample["values"] else ""
+        where = "output of " if sample["direction"] == "output" else ""
+        click.echo(
+            f"{sample['session_id']}  {sample['action']}  {sample['rule']}  {where}{text}{bound}  {sample['reason']}"
+        )
 
 
 _FROM_PRESET = ("description", "input", "output")
@@ -172,9 +174,16 @@ def _count(side: dict[str, Any] | None) -> int:
     return len((side or {}).get("rules") or [])
 
 
-def _show(one: Row) -> None:
-    fields([("id", one["id"]), ("name", one["name"]), ("description", one["description"])])
-    for where, side in (("input", one["input"]), ("output", one["output"])):
+def _show(guardrail: Row) -> None:
+    fields(
+        [
+            ("id", guardrail["id"]),
+            ("name", guardrail["name"]),
+            ("enabled", "yes" if guardrail["enabled"] else "no"),
+            ("description", guardrail["description"]),
+        ]
+    )
+    for where, side in (("input", guardrail["input"]), ("output", guardrail["output"])):
         for rule in (side or {}).get("rules") or []:
             action = rule.get("action", "deny")
             click.echo(f"{where:<6}  {action}  {rule['type']}  {rule.get('name') or ''}  {_subject(rule)}")
@@ -189,14 +198,14 @@ def _subject(rule: dict[str, Any]) -> str:
     return ", ".join([*rule.get("effects", []), *rule.get("objects", [])])
 
 
-def _advise(one: Row) -> None:
-    for notice in one.get("notices", []):
+def _advise(guardrail: Row) -> None:
+    for notice in guardrail.get("notices", []):
         report(Status.INFO, f"{notice}.")
 
 
-def _question(one: Row) -> str:
-    where = f" on {len(one['connection_ids'])} connections" if one["connection_ids"] else ""
-    return f"Delete guardrail {one['name']}? Input and output that it denied{where} are then allowed"
+def _question(guardrail: Row) -> str:
+    where = f" on {len(guardrail['connection_ids'])} connections" if guardrail["connection_ids"] else ""
+    return f"Delete guardrail {guardrail['name']}? Input and output that it denied{where} are then allowed"
 
 
 guardrails = resource_group(
@@ -209,6 +218,7 @@ guardrails = resource_group(
         postern guardrails show "read only" --json > rule.json
         postern guardrails create -f rule.json
         postern guardrails update "read only" -f rule.json
+        postern guardrails update "read only" --set enabled=false
         postern guardrails presets
         postern guardrails create "read only" --preset read-only --connection shop
         postern guardrails test "read only" --text "delete from orders"
@@ -221,6 +231,7 @@ guardrails = resource_group(
         """,
         columns=[
             ("name", "name"),
+            ("enabled", lambda row: "yes" if row["enabled"] else "no"),
             ("input rules", lambda row: _count(row["input"])),
             ("output rules", lambda row: _count(row["output"])),
             ("connections", lambda row: len(row["connection_ids"] or [])),

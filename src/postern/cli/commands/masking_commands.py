@@ -43,13 +43,13 @@ def _custom(patterns: Sequence[str], words: Sequence[str]) -> list[Row]:
             name, equals, value = text.partition("=")
             if not equals or not value:
                 raise click.UsageError(f"{option}: needs NAME={'REGEX' if option == '--pattern' else 'WORD'}")
-            one = types.setdefault(name, {"name": name})
+            custom_type = types.setdefault(name, {"name": name})
             if option == "--word":
-                one.setdefault("deny_list", []).append(value)
-            elif "regex" in one:
+                custom_type.setdefault("deny_list", []).append(value)
+            elif "regex" in custom_type:
                 raise click.UsageError(f"--pattern: {name} is given twice; join the patterns with |")
             else:
-                one["regex"] = value
+                custom_type["regex"] = value
     return list(types.values())
 
 
@@ -163,12 +163,12 @@ masking = resource_group(
 def list_presets(as_json: bool) -> None:
     """List masking rule presets."""
     with client() as api:
-        found = presets(api, MASKING_RULE)
-    emit(found, as_json, _show_presets)
+        preset_rows = presets(api, MASKING_RULE)
+    emit(preset_rows, as_json, _show_presets)
 
 
-def _show_presets(found: list[Row]) -> None:
-    rows = [[one["name"], one["strategy"], one["strictness"], one["description"]] for one in found]
+def _show_presets(preset_rows: list[Row]) -> None:
+    rows = [[preset["name"], preset["strategy"], preset["strictness"], preset["description"]] for preset in preset_rows]
     table(["name", "strategy", "strictness", "description"], rows, "There are no presets.")
 
 
@@ -194,15 +194,15 @@ def test(rule: str, texts: tuple[str, ...], cells: tuple[str, ...], as_json: boo
             "rows": [[value for _, _, value in pairs]] if pairs else [],
         }
         masked = items.call("test", body=trial)
-    emit(masked, as_json, lambda one: _show_masked(one, [name for name, _, _ in pairs]))
+    emit(masked, as_json, lambda answer: _show_masked(answer, [name for name, _, _ in pairs]))
 
 
-def _show_masked(one: Row, columns: list[str]) -> None:
-    for text in one["texts"]:
+def _show_masked(answer: Row, columns: list[str]) -> None:
+    for text in answer["texts"]:
         click.echo(text)
-    for row in one["rows"]:
+    for row in answer["rows"]:
         fields([(name, "NULL" if value is None else value) for name, value in zip(columns, row, strict=True)])
-    for name, count in sorted(one["info_types"].items()):
+    for name, count in sorted(answer["info_types"].items()):
         report(Status.INFO, f"{name}: {count}")
-    if not one["info_types"]:
+    if not answer["info_types"]:
         report(Status.INFO, "nothing was masked")

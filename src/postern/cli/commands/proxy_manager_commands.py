@@ -16,7 +16,7 @@ from postern.cli.api import client, in_force
 from postern.cli.commands.connect_commands import keep_fresh
 from postern.cli.login import profile
 from postern.cli.status import Status, report, report_note
-from postern.cli.terminal.forward import LOOPBACK, PortForward, Reached
+from postern.cli.terminal.forward import LOOPBACK, PortForward, StreamRequest
 from postern.client.client_control import Service
 from postern.client.client_shapes import ServerInfo
 from postern.client.proxy import ConnectOrder, DisconnectOrder, ProxyOrder, ProxyWelcome, attend_as_proxy
@@ -40,8 +40,8 @@ def proxy_manager(as_json: bool) -> None:
 async def _manage(info: ServerInfo, as_json: bool) -> None:
     environ, used = profile.environ(), in_force()
     assert used.token is not None
-    reached = Reached(info["tunnel_url"], used.token, "", info["ca_certificate"] or "")
-    forward = PortForward(reached, lambda reason: report(Status.ERROR, one_line(reason)))
+    stream_request = StreamRequest(info["tunnel_url"], used.token, "", info["ca_certificate"] or "")
+    forward = PortForward(stream_request, lambda reason: report(Status.ERROR, one_line(reason)))
     manager = _Manager(forward, as_json)
     place = urlsplit(info["grpc_url"])
     authority = ssl.PEM_cert_to_DER_cert(info["ca_certificate"]) if info["ca_certificate"] else None
@@ -76,7 +76,7 @@ class _Manager:
 
     async def attend(self, service: Service) -> None:
         """Execute orders without end. Raises the final rejection."""
-        async for order in attend_as_proxy(service, lambda: self.forward.reached.token, uuid4(), __version__):
+        async for order in attend_as_proxy(service, lambda: self.forward.request.token, uuid4(), __version__):
             await self._carry_out(order)
 
     async def close(self) -> None:
@@ -88,7 +88,7 @@ class _Manager:
     async def _carry_out(self, order: ProxyOrder) -> None:
         match order:
             case ProxyWelcome(url):
-                self.forward.reached = replace(self.forward.reached, url=url)
+                self.forward.request = replace(self.forward.request, url=url)
                 report_note("Waiting for requests to open a port; Ctrl-C ends it.")
             case ConnectOrder():
                 await self._open(order)
@@ -104,15 +104,15 @@ class _Manager:
         except PosternError as error:
             await order.done(0, error.message)
             return
-        self.forward.reached = replace(self.forward.reached, connection=order.connection, protocol=protocol)
+        self.forward.request = replace(self.forward.request, connection=order.connection, protocol=protocol)
         try:
             port = await self.forward.start(order.port)
         except OSError as error:
             await order.done(0, f"port {order.port} cannot be used: {error.strerror}")
             return
         self._ending = asyncio.create_task(self._end_after(order))
-        said = f"{one_line(order.connection)} is available at {LOOPBACK}:{port} for {order.seconds} s."
-        self._say(said, event="opened", connection=order.connection, port=port, seconds=order.seconds)
+        text = f"{one_line(order.connection)} is available at {LOOPBACK}:{port} for {order.seconds} s."
+        self._say(text, event="opened", connection=order.connection, port=port, seconds=order.seconds)
         await order.done(port, "")
 
     async def _end_after(self, order: ConnectOrder) -> None:

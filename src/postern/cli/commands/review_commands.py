@@ -14,8 +14,8 @@ from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.printing import as_text, emit, fields, json_option, local_time, span, table
 from postern.cli.row_commands import long_paging_options, page_of, print_result, say_more
-from postern.cli.scripts import reviewed
-from postern.cli.scripts.reviewed import PAUSE, display_name, status_of
+from postern.cli.scripts import review_wait
+from postern.cli.scripts.review_wait import PAUSE, display_name, status_of
 from postern.cli.session_ids import session_option
 from postern.cli.status import Status, report_done
 from postern.cli.timestamps import seconds
@@ -98,16 +98,16 @@ def list_(
 def _show_page(page: RowPage) -> None:
     rows = [
         [
-            one["id"],
-            local_time(one["created_at"]),
-            one["type"],
-            status_of(one),
-            one["connection"],
-            display_name(one["owner"]),
-            ", ".join(entry["group"] for entry in one["review_groups_data"] if entry["status"] == "PENDING"),
-            one_line(one["reason"])[:_REASON],
+            review["id"],
+            local_time(review["created_at"]),
+            review["type"],
+            status_of(review),
+            review["connection"],
+            display_name(review["owner"]),
+            ", ".join(entry["group"] for entry in review["review_groups_data"] if entry["status"] == "PENDING"),
+            one_line(review["reason"])[:_REASON],
         ]
-        for one in page["data"]
+        for review in page["data"]
     ]
     table(
         ["id", "requested", "type", "status", "connection", "requester", "waiting for", "reason"], rows, "No reviews."
@@ -124,43 +124,43 @@ def show(review_id: str, as_json: bool) -> None:
         emit(api.reviews.get(review_id), as_json, _show)
 
 
-def _show(one: ReviewShape) -> None:
+def _show(review: ReviewShape) -> None:
     fields(
         [
-            ("review", one["id"]),
-            ("type", one["type"]),
-            ("status", status_of(one)),
-            ("connection", one["connection"]),
-            ("requested by", display_name(one["owner"])),
-            ("reason", one["reason"]),
-            ("requested", local_time(one["created_at"])),
-            ("expires", local_time(one["expires_at"]) if one["status"] in ("PENDING", "APPROVED") else None),
-            ("decided", local_time(one["decided_at"]) if one["decided_at"] else None),
-            ("access", span(one["access_duration"]) if one["access_duration"] else None),
-            ("access ends", local_time(one["revoke_at"]) if one["revoke_at"] else None),
-            ("time window", _window(one["time_window"])),
-            ("forced", one["forced"] or None),
-            ("self-approved", one["self_approved"] or None),
-            ("session", one["session"]),
-            ("page", one["url"]),
+            ("review", review["id"]),
+            ("type", review["type"]),
+            ("status", status_of(review)),
+            ("connection", review["connection"]),
+            ("requested by", display_name(review["owner"])),
+            ("reason", review["reason"]),
+            ("requested", local_time(review["created_at"])),
+            ("expires", local_time(review["expires_at"]) if review["status"] in ("PENDING", "APPROVED") else None),
+            ("decided", local_time(review["decided_at"]) if review["decided_at"] else None),
+            ("access", span(review["access_duration"]) if review["access_duration"] else None),
+            ("access ends", local_time(review["revoke_at"]) if review["revoke_at"] else None),
+            ("time window", _window(review["time_window"])),
+            ("forced", review["forced"] or None),
+            ("self-approved", review["self_approved"] or None),
+            ("session", review["session"]),
+            ("page", review["url"]),
         ]
     )
-    for demand in one["demands"]:
+    for demand in review["demands"]:
         click.echo(_demand(demand))
-    for voice in one["voices"]:
+    for voice in review["voices"]:
         click.echo(_voice(voice))
-    for line in (one["estimate"] or {}).get("said") or ():
+    for line in (review["estimate"] or {}).get("said") or ():
         click.echo(one_line(f"rows: {line}"))
-    for text in (one["input"], one["script"]):  # the script comes last, because it can be long
+    for text in (review["input"], review["script"]):  # the script comes last, because it can be long
         if text:
             click.echo()
             click.echo(printable(text))
 
 
-def _window(given: Row | None) -> str | None:
-    if given is None:
+def _window(window: Row | None) -> str | None:
+    if window is None:
         return None
-    at = given["configuration"]
+    at = window["configuration"]
     return f"{at['start_time']} to {at['end_time']} {at.get('time_zone', 'UTC')}"
 
 
@@ -176,9 +176,18 @@ def _demand(demand: Row) -> str:
 def _voice(voice: Row) -> str:
     how = [mark for mark, is_so in (("forced", voice["forced_review"]), ("own", voice["self_approved"])) if is_so]
     marked = f" ({', '.join(how)})" if how else ""
-    said = f": {voice['comment']}" if voice["comment"] else ""
+    comment = f": {voice['comment']}" if voice["comment"] else ""
     at = local_time(voice["review_date"])
-    return one_line(f"{voice['status'].lower()} by {display_name(voice['reviewed_by'])}{marked} at {at}{said}")
+    return one_line(f"{voice['status'].lower()} by {display_name(voice['reviewed_by'])}{marked} at {at}{comment}")
+
+
+def _time_window(meaning: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add --time-window, with its time zone."""
+    zone = click.option(
+        "--time-zone", metavar="ZONE", help="Time zone of --time-window, such as Europe/Vienna.  [default: UTC]"
+    )
+    window = click.option("--time-window", metavar="HH:MM-HH:MM", help=meaning)
+    return lambda command: window(zone(command))
 
 
 @reviews.command()
@@ -186,14 +195,30 @@ def _voice(voice: Row) -> str:
 @click.option(
     "--duration", type=seconds, metavar="TIME", help="How long you need access: 30m, 2h. The access can end earlier."
 )
+@_time_window("Hours of each day within which you need it, such as 22:00-06:00. Reviewers can set others.")
 @click.option("--reason", default="", help="Reason, shown to the reviewers.")
+@click.option(
+    "--credential",
+    metavar="ID",
+    help="Request it for this credential of yours (`postern credentials list`), instead of `postern connect`.",
+)
 @click.option("--wait", is_flag=True, help="Wait for the decision.")
 @json_option
-def request(connection: str, duration: int | None, reason: str, wait: bool, as_json: bool) -> None:
+def request(
+    connection: str,
+    duration: int | None,
+    time_window: str | None,
+    time_zone: str | None,
+    reason: str,
+    credential: str | None,
+    wait: bool,
+    as_json: bool,
+) -> None:
     """Request access to a connection before you connect.
 
     Once it is approved, `postern connect` works without waiting, from this machine and with this login, until the
-    access ends. A credential (`--native`), an SSH client or another machine needs a review of its own.
+    access ends. An SSH client or another machine needs a review of its own; so does a credential, unless --credential
+    names it.
 
     Exit codes: 0 approved, or no approval is required; 7 pending; 8 rejected, revoked or expired; 9 withdrawn.
 
@@ -201,36 +226,40 @@ def request(connection: str, duration: int | None, reason: str, wait: bool, as_j
     postern reviews request orders --duration 1h --reason "ticket 4711"
     postern reviews request orders --wait && postern connect orders
     """
+    window = _typed_window(time_window, time_zone)
     with client() as api:
-        review = api.reviews.request(connection, reason=reason, duration=duration)
+        review = api.reviews.request(
+            connection, reason=reason, duration=duration, time_window=window, credential_id=credential
+        )
         if review is not None and wait:
-            review = reviewed.wait_for_access(api, review, quiet=as_json)
+            review = review_wait.wait_for_access(api, review, quiet=as_json)
     if as_json:
         print_result({"required": review is not None, "review": review}, True, "")
     elif review is None:
-        report_done(f"No approval is required: run `postern connect {connection}` now.")
+        report_done(f"No approval is required: {_next_step(connection, credential)}.")
     else:
-        _tell_access(review)
-    sys.exit(reviewed.access_code(review))
+        _tell_access(review, credential)
+    sys.exit(review_wait.access_code(review))
 
 
-def _tell_access(review: ReviewShape) -> None:
+def _next_step(connection: str, credential: str | None) -> str:
+    return "connect with this credential now" if credential else f"run `postern connect {connection}` now"
+
+
+def _tell_access(review: ReviewShape, credential: str | None) -> None:
     if review["status"] == ReviewStatus.PENDING:
-        reviewed.print_lines(*reviewed.access_lines(review))
+        review_wait.print_lines(*review_wait.access_lines(review))
     elif _is_approved(review):
         until = local_time(review["revoke_at"])
-        report_done(one_line(f"Approved until {until}: run `postern connect {review['connection']}` now."))
+        report_done(one_line(f"Approved until {until}: {_next_step(review['connection'], credential)}."))
     else:
-        reviewed.print_lines(reviewed.outcome_line(review), status=Status.ERROR)
+        review_wait.print_lines(review_wait.outcome_line(review), status=Status.ERROR)
 
 
 @reviews.command()
 @_key
 @click.option("--force", is_flag=True, help="Approve alone, as a member of a force group.")
-@click.option(
-    "--time-window", metavar="HH:MM-HH:MM", help="Allow use only within these hours of each day, such as 22:00-06:00."
-)
-@click.option("--time-zone", metavar="ZONE", help="Time zone of --time-window, such as Europe/Vienna.  [default: UTC]")
+@_time_window("Allow use only within these hours of each day, such as 22:00-06:00.")
 @click.option("--comment", default="", help="Comment, shown to the requester.")
 @json_option
 def approve(
@@ -325,19 +354,20 @@ def watch(every: bool, as_json: bool) -> None:
 
 def changes(api: Client, *, every: bool, sleep: Callable[[float], None] = time.sleep) -> Iterator[ReviewShape]:
     """Yield each pending review once, and again when it is decided. Asks every two seconds."""
-    known: set[str] = set()
+    known_ids: set[str] = set()
     filters: dict[str, str | None] = {"status": "PENDING"} if every else {"waiting_for_me": "true"}
     while True:
         waiting = {shape["id"]: shape for shape in api.reviews.all(**filters)}
-        for gone in sorted(known - waiting.keys()):
+        for gone in sorted(known_ids - waiting.keys()):
             with suppress(NotFound):  # it ended with its session, or is now for other reviewers
                 yield api.reviews.get(gone)
-        yield from (review_shape for key, review_shape in waiting.items() if key not in known)
-        known = set(waiting)
+        yield from (review_shape for key, review_shape in waiting.items() if key not in known_ids)
+        known_ids = set(waiting)
         sleep(PAUSE)
 
 
-def _line(one: ReviewShape) -> str:
-    what = f"{local_time(one['created_at'])}  {status_of(one)}  {one['id']}  {one['type']} on {one['connection']}"
-    why = f": {one['reason']}" if one["reason"] else ""
-    return one_line(f"{what} by {display_name(one['owner'])}{why}")
+def _line(review: ReviewShape) -> str:
+    what = f"{review['id']}  {review['type']} on {review['connection']}"
+    why = f": {review['reason']}" if review["reason"] else ""
+    state = f"{local_time(review['created_at'])}  {status_of(review)}"
+    return one_line(f"{state}  {what} by {display_name(review['owner'])}{why}")

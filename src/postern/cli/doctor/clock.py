@@ -12,12 +12,12 @@ SKEW = 30.0  # seconds
 def compare_clocks(date: str | None, before: float, after: float) -> list[DoctorFinding]:
     """Return the finding. `before` and `after` are this machine's times around the answer. `date` has whole seconds."""
     try:
-        theirs = parsedate_to_datetime(date or "").timestamp()
+        remote_time = parsedate_to_datetime(date or "").timestamp()
     except ValueError:
         return warning(
             "clock", "the gateway's answer has no date", "so clocks cannot be compared", "date -u, on both machines"
         )
-    late, early = before - theirs - 1, theirs - after
+    late, early = before - remote_time - 1, remote_time - after
     skew = max(late, early, 0.0)
     if skew <= SKEW:
         return ok("clock", "it agrees with the gateway's")

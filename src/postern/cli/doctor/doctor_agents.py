@@ -17,7 +17,7 @@ _DO = {
 
 def offline(name: str, mode: str, connections: Sequence[str]) -> list[DoctorFinding]:
     """Report an agent that is offline. `connections` are the names of those that it serves."""
-    shown = ", ".join(connections[:_MOST_SHOWN])
+    names = ", ".join(connections[:_MOST_SHOWN])
     more = f" and {len(connections) - _MOST_SHOWN} more" if len(connections) > _MOST_SHOWN else ""
-    why = f"these connections cannot be used: {shown}{more}" if connections else "it can serve no connection"
+    why = f"these connections cannot be used: {names}{more}" if connections else "it can serve no connection"
     return warning("agents", f"agent {name!r} is offline", why, _DO[AgentMode(mode)])

@@ -22,7 +22,7 @@ _TRUST = f"an agent trusts the certificate authority in its key, so renew the ke
 
 
 def checks(environ: Mapping[str, str]) -> dict[str, Check]:
-    found: dict[str, Check] = {
+    checks_by_name: dict[str, Check] = {
         "policy": lambda: _policy(environ.get("POSTERN_AGENT_POLICY", "")),
         "open files": lambda: open_files.check_hard_limit("the agent is started"),
     }
@@ -31,7 +31,7 @@ def checks(environ: Mapping[str, str]) -> dict[str, Check]:
         key = AgentKey.read(Secret(text))
     except PosternError as error:
         what = error.message if text else "POSTERN_KEY is not set"
-        return {"key": lambda: wrong("key", what, "the agent needs it to reach its gateway", _NEW), **found}
+        return {"key": lambda: wrong("key", what, "the agent needs it to reach its gateway", _NEW), **checks_by_name}
     authority = ssl.DER_cert_to_PEM_cert(key.authority) if key.authority else ""
     place = ProbeAddress(key.host, key.port, True, authority, _TRUST)
     return {
@@ -39,7 +39,7 @@ def checks(environ: Mapping[str, str]) -> dict[str, Check]:
         "control port": lambda: sockets.reachable("control port", place, ["h2"]),
         "certificate": lambda: sockets.certificate("certificate", place),
         "accepted": lambda: _check_accepted(key, authority),
-        **found,
+        **checks_by_name,
     }
 
 
@@ -75,6 +75,6 @@ def _policy(file: str) -> list[DoctorFinding]:
     try:
         wiring.read_policy(file)
     except (PosternError, OSError) as error:
-        said = error.message if isinstance(error, PosternError) else str(error)
-        return wrong("policy", said, "the agent does not start with it", f"fix {file}; see docs/how-to/run-an-agent.md")
+        text = error.message if isinstance(error, PosternError) else str(error)
+        return wrong("policy", text, "the agent does not start with it", f"fix {file}; see docs/how-to/run-an-agent.md")
     return ok("policy", f"{file} can be read")

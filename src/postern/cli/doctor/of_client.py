@@ -25,7 +25,7 @@ _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 
 def checks(environ: Mapping[str, str], port: int) -> dict[str, Check]:
     """Return the checks. `port` is the local one to forward from; 0 for any."""
-    found: dict[str, Check] = {
+    checks_by_name: dict[str, Check] = {
         "profile": lambda: _profile(environ),
         "proxies": lambda: _proxies(environ),
         "local port": lambda: _local_port(port),
@@ -35,16 +35,18 @@ def checks(environ: Mapping[str, str], port: int) -> dict[str, Check]:
     except PosternError:  # the check of the profile reports what is wrong
         used = None
     if used is None:
-        return found
+        return checks_by_name
     at = used
-    found["gateway"] = lambda: _gateway(at)
-    found["certificate"] = lambda: sockets.certificate("certificate", ProbeAddress.of(at.api_url, at.authority))
+    checks_by_name["gateway"] = lambda: _gateway(at)
+    checks_by_name["certificate"] = lambda: sockets.certificate(
+        "certificate", ProbeAddress.of(at.api_url, at.authority)
+    )
     if at.token is not None:
         token = at.token
-        found["token"] = lambda: _token(at)
-        found["ports"] = lambda: _ports(at, token)
-        found["agents"] = lambda: _agents(at, token)
-    return found
+        checks_by_name["token"] = lambda: _token(at)
+        checks_by_name["ports"] = lambda: _ports(at, token)
+        checks_by_name["agents"] = lambda: _agents(at, token)
+    return checks_by_name
 
 
 def _profile(environ: Mapping[str, str]) -> list[DoctorFinding]:
@@ -113,38 +115,40 @@ def _agents(used: Profile, token: Secret) -> list[DoctorFinding]:
     """Check for offline agents with connections that this user can see."""
     try:
         with Http(used.api_url, token, authority=used.authority or None, timeout=PATIENCE) as http:
-            known = http.all("/agents")
+            agents = http.all("/agents")
             waiting = http.all("/connections", query={"status": "offline"})
     except PosternError:  # the check of the token reports why
         return []
     findings = [
         finding
-        for agent in known
+        for agent in agents
         if agent["status"] == "DISCONNECTED"
         for finding in doctor_agents.offline(
-            agent["name"], agent["mode"], [one["name"] for one in waiting if one["agent_id"] == agent["id"]]
+            agent["name"],
+            agent["mode"],
+            [connection["name"] for connection in waiting if connection["agent_id"] == agent["id"]],
         )
     ]
-    return findings or ok("agents", "all are connected" if known else "there are no agents; no target can be reached")
+    return findings or ok("agents", "all are connected" if agents else "there are no agents; no target can be reached")
 
 
-def _version(theirs: str) -> list[DoctorFinding]:
-    if theirs == __version__:
+def _version(gateway_version: str) -> list[DoctorFinding]:
+    if gateway_version == __version__:
         return ok("version", f"{__version__}, like the gateway")
-    what = f"this is {__version__}, the gateway is {theirs}"
+    what = f"this is {__version__}, the gateway is {gateway_version}"
     return warning(
         "version",
         what,
         "the newer one can use features that the older one lacks",
-        f"install version {theirs} on this machine",
+        f"install version {gateway_version} on this machine",
     )
 
 
 def _proxies(environ: Mapping[str, str]) -> list[DoctorFinding]:
-    given = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
-    if not given:
+    variables = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
+    if not variables:
         return ok("proxies", "none in the environment")
-    what = f"{', '.join(given)} is set"
+    what = f"{', '.join(variables)} is set"
     why = "requests to the API use that proxy, and tunnels do not: one can work without the other"
     return warning("proxies", what, why, "set NO_PROXY to the gateway's host name, or unset it")
 

@@ -113,9 +113,9 @@ def _master(settings: Settings) -> list[DoctorFinding]:
     try:
         return ok("master key", wiring.check_master(settings))
     except (PosternError, OSError) as error:
-        said = error.message if isinstance(error, PosternError) else str(error)
+        text = error.message if isinstance(error, PosternError) else str(error)
         why = "without it no secret can be decrypted; it cannot be replaced"
-        return wrong("master key", said, why, "restore it from your backup; see docs/how-to/encryption-keys.md")
+        return wrong("master key", text, why, "restore it from your backup; see docs/how-to/encryption-keys.md")
 
 
 def _certificate(settings: Settings) -> list[DoctorFinding]:
@@ -176,8 +176,8 @@ def _is_free(host: str, port: int, name: str) -> list[DoctorFinding]:
 def _agents(settings: Settings, running: bool) -> list[DoctorFinding]:
     if not running:
         return ok("agents", "no agent can be connected while the gateway is not running")
-    found = wiring.offline_agents(settings)
-    return [finding for agent in found for finding in doctor_agents.offline(*agent)] or ok(
+    offline_agents = wiring.offline_agents(settings)
+    return [finding for agent in offline_agents for finding in doctor_agents.offline(*agent)] or ok(
         "agents", "all are connected"
     )
 
@@ -185,15 +185,15 @@ def _agents(settings: Settings, running: bool) -> list[DoctorFinding]:
 def _open_files(settings: Settings, running: bool) -> list[DoctorFinding]:
     if not running:
         return open_files.check_hard_limit("the gateway is started")
-    found = wiring.open_files(settings)
-    if not found:
+    processes = wiring.open_files(settings)
+    if not processes:
         return warning(
             "open files",
             "no process reports how many files are open",
             "the processes may be unresponsive",
             "check the gateway's log",
         )
-    name, (count, limit) = max(found.items(), key=lambda one: one[1][0] / one[1][1])
+    name, (count, limit) = max(processes.items(), key=lambda entry: entry[1][0] / entry[1][1])
     what = f"{name} has {count} of {limit} open, closest to its limit"
     if limit < open_files.FEW or count > open_files.MANY * limit:
         return warning("open files", what, open_files.WHY, open_files.DO)

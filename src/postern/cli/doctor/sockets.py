@@ -71,20 +71,20 @@ def certificate(check: str, place: ProbeAddress) -> list[DoctorFinding]:
         return []
     try:
         with open_socket(place) as stream:
-            shown = stream.getpeercert() if isinstance(stream, ssl.SSLSocket) else None
+            peer_certificate = stream.getpeercert() if isinstance(stream, ssl.SSLSocket) else None
     except OSError as error:
         return report_unreachable(check, place, error)
-    end = ssl.cert_time_to_seconds(str((shown or {})["notAfter"]))
+    end = ssl.cert_time_to_seconds(str((peer_certificate or {})["notAfter"]))
     left = end - time.time()
-    told = f"the certificate of {place} is valid until {time.strftime('%Y-%m-%d', time.gmtime(end))}"
+    text = f"the certificate of {place} is valid until {time.strftime('%Y-%m-%d', time.gmtime(end))}"
     if left < SOON:
         return warning(
             check,
-            told,
+            text,
             "clients reject an expired certificate",
             f"renew the file of POSTERN_TLS_CERT, if it is set, and restart the gateway; {RESTART}",
         )
-    return ok(check, told)
+    return ok(check, text)
 
 
 def reachable(check: str, place: ProbeAddress, protocols: list[str] | None = None) -> list[DoctorFinding]:

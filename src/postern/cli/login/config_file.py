@@ -136,14 +136,14 @@ def _parse_config(content: Any) -> Config:
     return Config(str(content["current"]), profiles)
 
 
-def _profile(given: Any) -> Profile:
-    token, refresh_at = given.get("token"), given.get("refresh_at")
+def _profile(document: Any) -> Profile:
+    token, refresh_at = document.get("token"), document.get("refresh_at")
     return Profile(
-        str(given["api_url"]),
+        str(document["api_url"]),
         Secret(str(token)) if token else None,
-        str(given["email"]),
-        str(given["authority"]),
-        TokenKind(given.get("kind", TokenKind.LOGIN)),
+        str(document["email"]),
+        str(document["authority"]),
+        TokenKind(document.get("kind", TokenKind.LOGIN)),
         None if refresh_at is None else float(refresh_at),
     )
 

@@ -53,16 +53,16 @@ def config(environ: Mapping[str, str]) -> Config:
     return config_file.read(path(environ))
 
 
-def name_in_force(environ: Mapping[str, str], known: Config) -> str:
+def name_in_force(environ: Mapping[str, str], stored_config: Config) -> str:
     """Return the chosen name, which need not exist. Raises Invalid."""
     chosen = environ.get("POSTERN_PROFILE")
-    return check_name(chosen) if chosen else known.current
+    return check_name(chosen) if chosen else stored_config.current
 
 
 def find(environ: Mapping[str, str]) -> Profile | None:
     """Return the profile in force, or None. Raises Misconfigured if the file is damaged or open to others."""
-    known = config(environ)
-    profile = known.profiles.get(name_in_force(environ, known))
+    stored_config = config(environ)
+    profile = stored_config.profiles.get(name_in_force(environ, stored_config))
     url = environ.get("POSTERN_API_URL", "").rstrip("/")
     if url and (profile is None or profile.api_url != url):
         profile = Profile(url)
@@ -87,65 +87,65 @@ def require(environ: Mapping[str, str]) -> Profile:
 def save(environ: Mapping[str, str], profile: Profile, name: str | None = None) -> Path:
     """Save a profile under this name, else as the one in force. It becomes the current one if there is none."""
     file = path(environ)
-    with config_file.change(file) as known:
-        name = name or name_in_force(environ, known)
-        known.profiles[name] = profile
-        if known.current not in known.profiles:
-            known.current = name
+    with config_file.change(file) as stored_config:
+        name = name or name_in_force(environ, stored_config)
+        stored_config.profiles[name] = profile
+        if stored_config.current not in stored_config.profiles:
+            stored_config.current = name
     return file
 
 
 def save_login(environ: Mapping[str, str], profile: Profile) -> str:
     """Save a login under the requested profile; else each gateway has its own profile, which becomes the current one.
     Return its name."""
-    with config_file.change(path(environ)) as known:
-        name = environ.get("POSTERN_PROFILE") or _name_for(profile.api_url, known)
-        known.profiles[check_name(name)] = profile
-        if not environ.get("POSTERN_PROFILE") or known.current not in known.profiles:
-            known.current = name
+    with config_file.change(path(environ)) as stored_config:
+        name = environ.get("POSTERN_PROFILE") or _name_for(profile.api_url, stored_config)
+        stored_config.profiles[check_name(name)] = profile
+        if not environ.get("POSTERN_PROFILE") or stored_config.current not in stored_config.profiles:
+            stored_config.current = name
     return name
 
 
 def forget(environ: Mapping[str, str]) -> bool:
     """Remove the token of the profile in force; return False if there was none."""
-    known = config(environ)
-    name = name_in_force(environ, known)
-    return forget_token(environ, name, known.profiles[name]) if name in known.profiles else False
+    stored_config = config(environ)
+    name = name_in_force(environ, stored_config)
+    return forget_token(environ, name, stored_config.profiles[name]) if name in stored_config.profiles else False
 
 
 def forget_token(environ: Mapping[str, str], name: str, profile: Profile) -> bool:
     """Remove the token if it is still this profile's; return False if there was none."""
     if profile.token is None:
         return False
-    with config_file.change(path(environ)) as known:
-        stored_profile = known.profiles.get(name)
+    with config_file.change(path(environ)) as stored_config:
+        stored_profile = stored_config.profiles.get(name)
         if stored_profile is None or stored_profile.token != profile.token:
             return False
-        known.profiles[name] = replace(stored_profile, token=None, refresh_at=None)
+        stored_config.profiles[name] = replace(stored_profile, token=None, refresh_at=None)
     return True
 
 
 def use(environ: Mapping[str, str], name: str) -> None:
     """Raises NotFound."""
-    with config_file.change(path(environ)) as known:
-        existing(known, name)
-        known.current = name
+    with config_file.change(path(environ)) as stored_config:
+        existing(stored_config, name)
+        stored_config.current = name
 
 
 def remove(environ: Mapping[str, str], name: str) -> None:
     """Raises NotFound."""
-    with config_file.change(path(environ)) as known:
-        existing(known, name)
-        del known.profiles[name]
-        if known.current == name:
-            known.current = min(known.profiles, default=DEFAULT)
+    with config_file.change(path(environ)) as stored_config:
+        existing(stored_config, name)
+        del stored_config.profiles[name]
+        if stored_config.current == name:
+            stored_config.current = min(stored_config.profiles, default=DEFAULT)
 
 
-def existing(known: Config, name: str) -> Profile:
+def existing(stored_config: Config, name: str) -> Profile:
     """Raises NotFound."""
-    if name not in known.profiles:
+    if name not in stored_config.profiles:
         raise NotFound(f"there is no profile {name!r}; `postern profiles` lists them")
-    return known.profiles[name]
+    return stored_config.profiles[name]
 
 
 def check_name(name: str) -> str:
@@ -158,13 +158,13 @@ def check_name(name: str) -> str:
     return name
 
 
-def _name_for(api_url: str, known: Config) -> str:
-    current = known.profiles.get(known.current)
+def _name_for(api_url: str, stored_config: Config) -> str:
+    current = stored_config.profiles.get(stored_config.current)
     if current is None or current.api_url == api_url:
-        return known.current
-    for name, profile in sorted(known.profiles.items()):
+        return stored_config.current
+    for name, profile in sorted(stored_config.profiles.items()):
         if profile.api_url == api_url:
             return name
     parts = urlsplit(api_url)
     name = re.sub(r"[^A-Za-z0-9._-]", "-", parts.netloc).lstrip("._-")[:60] or DEFAULT
-    return name if name not in known.profiles else f"{name}-{len(known.profiles) + 1}"
+    return name if name not in stored_config.profiles else f"{name}-{len(stored_config.profiles) + 1}"

@@ -106,11 +106,11 @@ class Loopback:
             query = parse_qs(parts.query, max_num_fields=20)
         except ValueError:
             return False
-        given = {name: values[0] for name, values in query.items() if len(values) == 1}
-        right = hmac.compare_digest(given.get("state", "").encode(errors="replace"), self.state.reveal().encode())
+        parameters = {name: values[0] for name, values in query.items() if len(values) == 1}
+        right = hmac.compare_digest(parameters.get("state", "").encode(errors="replace"), self.state.reveal().encode())
         if host != f"{HOST}:{self.port}" or parts.path != PATH or not right:
             return False
-        code, problem = given.get("code", ""), given.get("error_description") or given.get("error", "")
+        code, problem = parameters.get("code", ""), parameters.get("error_description") or parameters.get("error", "")
         if not (code or problem) or len(code) > _LONGEST:
             return False
         with self._lock:
@@ -133,9 +133,9 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     loopback: Loopback
 
-    def __init__(self, *given: Any) -> None:
+    def __init__(self, *arguments: Any) -> None:
         self._room = threading.BoundedSemaphore(_AT_ONCE)
-        super().__init__(*given)
+        super().__init__(*arguments)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._room.acquire(blocking=False):
@@ -165,8 +165,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._show(404, "Page not found. Go back to the terminal.")
             return
         try:
-            told = "Go back to the terminal; you can close this page." if loopback.worked else "The login failed."
-            self._show(200, told if loopback.worked else f"{told} The terminal shows the reason.")
+            text = "Go back to the terminal; you can close this page." if loopback.worked else "The login failed."
+            self._show(200, text if loopback.worked else f"{text} The terminal shows the reason.")
         finally:
             loopback.mark_page_sent()
 
@@ -241,19 +241,19 @@ def by_password(
         if not isinstance(step, SecondFactorTicket):
             return step
         if step.kinds == {"webauthn"}:
-            told = "Recovery code (for a security key, use a browser: --no-browser)"
+            prompt = "Recovery code (for a security key, use a browser: --no-browser)"
         else:
-            told = "Code of your authenticator app, or a recovery code"
-        return _second_factor(door, step, told, ask_code, _TRIES if can_retry else 1)
+            prompt = "Code of your authenticator app, or a recovery code"
+        return _second_factor(door, step, prompt, ask_code, _TRIES if can_retry else 1)
 
 
 def _second_factor(
-    door: ClientAuthentication, ticket: SecondFactorTicket, told: str, ask_code: Callable[[str], Secret], tries: int
+    door: ClientAuthentication, ticket: SecondFactorTicket, prompt: str, ask_code: Callable[[str], Secret], tries: int
 ) -> Secret:
     while True:
         tries -= 1
         try:
-            return door.second_factor(ticket, ask_code(told))
+            return door.second_factor(ticket, ask_code(prompt))
         except Unauthenticated as refused:
             if not tries:
                 raise

@@ -21,10 +21,11 @@ import click
 
 from postern.cli.api import client
 from postern.cli.lazy import FAILED
+from postern.cli.mask_lines import masked_columns_line
 from postern.cli.printing import emit
 from postern.cli.progress import ProgressLine, count_pieces
-from postern.cli.scripts import reviewed
-from postern.cli.scripts.reviewed import Patience
+from postern.cli.scripts import review_wait
+from postern.cli.scripts.review_wait import Patience
 from postern.cli.session_ids import resolve
 from postern.cli.status import Status, report, status_line
 from postern.client.client import Client
@@ -54,7 +55,7 @@ def wait(
             Status.INFO, "the script can still be running; `postern sessions list --verb exec --status open` shows it"
         )
         sys.exit(INTERRUPTED)
-    if result["output_status"] == reviewed.WAITING:
+    if result["output_status"] == review_wait.WAITING:
         result = _run_when_approved(api, result, progress, patience or Patience(), is_interrupted())
         if result["output_status"] != "running":
             return result
@@ -94,10 +95,10 @@ def _run_when_approved(
     try:
         if is_interrupted:
             raise KeyboardInterrupt
-        return reviewed.run_when_approved(api, result, progress, patience, AT_FIRST)
+        return review_wait.run_when_approved(api, result, progress, patience, AT_FIRST)
     except KeyboardInterrupt:
         progress.end()
-        reviewed.print_lines(
+        review_wait.print_lines(
             f"session {session_id} still waits for its review: `postern exec --resume {session_id}` continues once "
             f"it is approved, `postern reviews withdraw {session_id}` withdraws it"
         )
@@ -128,8 +129,8 @@ def _kill(api: Client, session_id: str) -> None:
             f"session {session_id} could not be killed and can still be running: {printable(error.message)}",
         )
     else:
-        shown = f"`postern sessions show {session_id} --output` shows what it printed"
-        report(Status.INFO, f"killed session {session_id}; {shown}")
+        hint = f"`postern sessions show {session_id} --output` shows what it printed"
+        report(Status.INFO, f"killed session {session_id}; {hint}")
 
 
 @contextmanager
@@ -159,7 +160,7 @@ _STREAMS = {"o": "stdout", "e": "stderr"}  # by the kind of a recorded event
 _Part = tuple[str, str]  # a stream's name and a text
 
 
-def resume(session_id: str, form: str | None, waits: reviewed.Patience, *, as_json: bool) -> None:
+def resume(session_id: str, form: str | None, waits: review_wait.Patience, *, as_json: bool) -> None:
     """Like `carry_out`, for a script that was submitted before."""
     (session_id,) = resolve((session_id,))
     with client() as api:
@@ -172,9 +173,9 @@ def resume(session_id: str, form: str | None, waits: reviewed.Patience, *, as_js
 
 def _require_values(form: str | None, subtype: Callable[[], str]) -> None:
     """Check the output's form before anything runs. Raises UsageError if the output could not be printed in it."""
-    if form in _OF_VALUES and (found := subtype()) not in OF_TABLES:
+    if form in _OF_VALUES and (actual_subtype := subtype()) not in OF_TABLES:
         raise click.UsageError(
-            f"--format {form} is for tables, but connections of subtype {one_line(found)} print text; "
+            f"--format {form} is for tables, but connections of subtype {one_line(actual_subtype)} print text; "
             "nothing was run. Leave out --format"
         )
 
@@ -182,7 +183,7 @@ def _require_values(form: str | None, subtype: Callable[[], str]) -> None:
 def carry_out(
     api: Client,
     begin: Callable[[int], ExecResult],
-    waits: reviewed.Patience,
+    waits: review_wait.Patience,
     form: str | None,
     subtype: Callable[[], str],
     *,
@@ -193,11 +194,11 @@ def carry_out(
     _require_values(form, subtype)
     with ProgressLine("starting", quiet=as_json) as progress:
         result = wait(api, begin, progress, waits)
-    code = reviewed.exit_code(result)
+    code = review_wait.exit_code(result)
     if as_json:
         emit(result, True, lambda _: None)
     elif code is not None:
-        reviewed.print_outcome(result)
+        review_wait.print_outcome(result)
     else:
         _show(api, result, form)
     if code is not None:
@@ -219,6 +220,8 @@ def _show(api: Client, result: ExecResult, form: str | None) -> None:
     if not structured or result["output_status"] != "success":
         _print_parts(parts, errors_only=structured)
     _point_at(result.get("error") or {})
+    for entry in result.get("masked") or ():
+        report(Status.INFO, masked_columns_line(entry))
     report(Status.INFO, f"session {result['session_id']}")
     if is_cut:
         report(Status.INFO, "the output was truncated at the gateway's limit")
@@ -260,9 +263,9 @@ def _pass_on(api: Client, session_id: str, form: str) -> None:
     """Print the output unchanged, as it arrives; show progress if it goes to a file."""
     with (
         api.sessions.results(session_id, form) as pieces,
-        count_pieces(pieces, "reading the results", quiet=sys.stdout.isatty()) as told,
+        count_pieces(pieces, "reading the results", quiet=sys.stdout.isatty()) as counted_pieces,
     ):
-        for piece in told:
+        for piece in counted_pieces:
             sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
 
@@ -279,7 +282,7 @@ def _point_at(error: Mapping[str, Any]) -> None:
 def _print_parts(parts: Iterable[_Part], *, errors_only: bool = False) -> None:
     """Print output and errors on their own streams, in order. Files and programs get the output unchanged; a terminal
     gets it without control characters."""
-    shown = printable if sys.stdout.isatty() else str
+    render = printable if sys.stdout.isatty() else str
     last = ""  # text that went to standard error; a program can write a line in parts
     for stream, text in parts:
         if stream == "gateway":
@@ -288,6 +291,6 @@ def _print_parts(parts: Iterable[_Part], *, errors_only: bool = False) -> None:
             click.echo(printable(text), nl=False, err=True)
             last = text or last
         elif not errors_only:
-            click.echo(shown(text), nl=False)
+            click.echo(render(text), nl=False)
     if last and not last.endswith("\n"):
         click.echo(err=True)

@@ -43,11 +43,11 @@ def parse_parameters(texts: Sequence[str], file: str | None) -> Parameters:
     return secrets | named
 
 
-def ask_for_missing(wanted: Mapping[str, dict[str, Any]], known: Parameters) -> Parameters:
+def ask_for_missing(metadata: Mapping[str, dict[str, Any]], values: Parameters) -> Parameters:
     """Ask for the missing parameters: Enter takes the default, or leaves out an optional one."""
-    answers = dict(known)
-    for name, about in wanted.items():
-        if name in known:
+    answers = dict(values)
+    for name, about in metadata.items():
+        if name in values:
             continue
         value = _ask(name, about)
         if value:
@@ -61,7 +61,7 @@ def _ask(name: str, about: Mapping[str, Any]) -> str:
     hint = one_line(about.get("description") or about.get("placeholder") or "")
     if hint:
         click.echo(hint, err=True)
-    options = [str(one) for one in about.get("options") or ()] if kind == _SELECT else []
+    options = [str(option) for option in about.get("options") or ()] if kind == _SELECT else []
     label = one_line(name)
     if kind == _FILE or options:
         label += f" ({', '.join(map(one_line, options)) or 'a file'})"

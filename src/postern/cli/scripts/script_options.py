@@ -10,7 +10,7 @@ import click
 from postern.cli import completion
 from postern.cli.lazy import AliasOption
 from postern.cli.printing import json_option
-from postern.cli.scripts.reviewed import Patience
+from postern.cli.scripts.review_wait import Patience
 from postern.cli.timestamps import duration
 
 
@@ -70,12 +70,12 @@ def issue_fields(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def fields_of(given: Sequence[str]) -> dict[str, str]:
+def fields_of(texts: Sequence[str]) -> dict[str, str]:
     """Raises UsageError."""
-    for text in given:
+    for text in texts:
         if "=" not in text:
             raise click.UsageError(f"--issue-field {text}: write a field as NAME=VALUE")
-    return dict(text.split("=", 1) for text in given)
+    return dict(text.split("=", 1) for text in texts)
 
 
 def patience_of(seconds: float | None, *, at_once: bool, form: str | None, as_json: bool) -> Patience:
@@ -87,9 +87,9 @@ def patience_of(seconds: float | None, *, at_once: bool, form: str | None, as_js
     return Patience(0 if at_once else seconds, quiet=as_json)
 
 
-def variables_of(given: Sequence[str]) -> dict[str, str]:
+def variables_of(texts: Sequence[str]) -> dict[str, str]:
     """Raises UsageError."""
-    for text in given:
+    for text in texts:
         if "=" not in text:
             raise click.UsageError(f"-e {text}: write a variable as NAME=VALUE")
-    return dict(text.split("=", 1) for text in given)
+    return dict(text.split("=", 1) for text in texts)

@@ -12,19 +12,19 @@ from typing import Any, cast
 from postern.domain.secret import Secret
 from postern.errors import PosternError
 from postern.protocols.registry import DEFAULT_PROTOCOL
-from postern.transport import websocket
-from postern.transport.mux import Incoming, Mux
+from postern.transport.mux import Mux
 from postern.transport.pipe import Pipe, PipeEnd
 from postern.transport.stream import Stream
+from postern.transport.tunnel_dialling import TunnelAddress, dial_tunnel
 
 LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
-    """The target of a forward, and the login. `authority` is PEM text; empty for the system's CAs. `reason` and
-    `duration`, in seconds, are for a review, if one is needed; `tracker_fields` are for the issue that a session opens,
-    if it opens one. `protocol` is that of its native clients."""
+class StreamRequest:
+    """A request for streams to one target, with the login. `authority` is PEM text; empty for the system's CAs.
+    `reason` and `duration`, in seconds, are for a review, if one is needed; `tracker_fields` are for the issue that a
+    session opens, if it opens one. `protocol` is that of its native clients."""
 
     url: str
     token: Secret
@@ -35,29 +35,29 @@ class Reached:
     tracker_fields: Mapping[str, str] = field(default_factory=dict)
     protocol: str = DEFAULT_PROTOCOL
 
-    def stream_request(self) -> dict[str, Any]:
-        """Return the request that opens a stream to it."""
-        wanted: dict[str, Any] = {"connect": self.connection, "token": self.token.reveal()}
+    def fields(self) -> dict[str, Any]:
+        """Return the request as the gateway reads it."""
+        request: dict[str, Any] = {"connect": self.connection, "token": self.token.reveal()}
         if self.protocol != DEFAULT_PROTOCOL:  # which older gateways support
-            wanted["protocol"] = self.protocol
+            request["protocol"] = self.protocol
         if self.reason:
-            wanted["reason"] = self.reason
+            request["reason"] = self.reason
         if self.duration is not None:
-            wanted["duration"] = self.duration
+            request["duration"] = self.duration
         if self.tracker_fields:
-            wanted["tracker_fields"] = dict(self.tracker_fields)
-        return wanted
+            request["tracker_fields"] = dict(self.tracker_fields)
+        return request
 
 
 class PortForward:
     """A listener on loopback only: each client of the port connects as the user who is logged in.
 
-    `failed` is called with the reason if a connection could not be carried. `reached` can be replaced: the next
+    `failed` is called with the reason if a connection could not be carried. `request` can be replaced: the next
     connection uses the new one.
     """
 
-    def __init__(self, reached: Reached, failed: Callable[[str], None]) -> None:
-        self.reached = reached
+    def __init__(self, request: StreamRequest, failed: Callable[[str], None]) -> None:
+        self.request = request
         self.failed = failed
         self.joined: Callable[[], None] = lambda: None  # called when a connection is carried
         self._tunnel: Mux | None = None
@@ -93,22 +93,14 @@ class PortForward:
     async def open(self, far: asyncio.Protocol, more: Mapping[str, Any] | None = None) -> Stream:
         """Open a stream to the connection; `more` has options of a command. Raises PosternError."""
         tunnel = await self._ensure_tunnel()
-        stream, _ = await tunnel.open({**self.reached.stream_request(), **(more or {})}, far)
+        stream, _ = await tunnel.open({**self.request.fields(), **(more or {})}, far)
         return stream
 
     async def _ensure_tunnel(self) -> Mux:
         async with self._dialling:
             if self._tunnel is None or self._tunnel.lost.done() or self._tunnel.drained:
-                reached = self.reached
-                _, protocol = await websocket.connect(
-                    reached.url,
-                    token=reached.token.reveal(),
-                    ca=reached.authority or None,
-                    protocol=lambda: Mux(dialler=True, hello={}, on_open=_nothing),
-                )
-                tunnel = cast("Mux", protocol)
-                await tunnel.greeting
-                self._tunnel = tunnel
+                address = TunnelAddress(self.request.url, self.request.authority)
+                self._tunnel = await dial_tunnel(address, self.request.token)
             return self._tunnel
 
 
@@ -140,7 +132,3 @@ class _Local(PipeEnd):
         self._forward.joined()
         if self.transport.is_closing():  # the client disconnected meanwhile
             stream.close()
-
-
-def _nothing(incoming: Incoming) -> None:
-    incoming.refuse("Denied", "a gateway opens no streams to the command line")

@@ -14,29 +14,34 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
-from postern.cli.scripts.reviewed import ReviewNotices
+from postern.cli.scripts.review_wait import ReviewNotices
 from postern.cli.status import Status, report
-from postern.cli.terminal.forward import PortForward, Reached
+from postern.cli.terminal.forward import PortForward, StreamRequest
 from postern.domain.text import one_line
 from postern.protocols.clients import NativeClient
 
 Renewal = Callable[[PortForward], Coroutine[Any, Any, None]]
 
 
-def run(client: NativeClient, command: Sequence[str], reached: Reached, database: str, renew: Renewal) -> int:
+def run(client: NativeClient, command: Sequence[str], request: StreamRequest, database: str, renew: Renewal) -> int:
     """Start the client, and return its exit code once it has ended.
 
     `command` is the program and the user's arguments; `renew` keeps the tunnel's token fresh.
     """
     with tempfile.TemporaryDirectory(prefix="postern-") as folder:
-        return asyncio.run(_run(client, command, reached, Path(folder), database, renew))
+        return asyncio.run(_run(client, command, request, Path(folder), database, renew))
 
 
 async def _run(
-    client: NativeClient, command: Sequence[str], reached: Reached, folder: Path, database: str, renew: Renewal
+    client: NativeClient,
+    command: Sequence[str],
+    request: StreamRequest,
+    folder: Path,
+    database: str,
+    renew: Renewal,
 ) -> int:
-    notices = None if client.shows_waiting else ReviewNotices(reached.connection)
-    forward = PortForward(reached, lambda reason: report(Status.ERROR, one_line(reason)))
+    notices = None if client.shows_waiting else ReviewNotices(request.connection)
+    forward = PortForward(request, lambda reason: report(Status.ERROR, one_line(reason)))
     forward.joined = notices.look_soon if notices else forward.joined
     assert client.socket_arguments is not None  # a database's client, as `connect` has checked
     await forward.start_socket(folder / client.socket)

@@ -45,13 +45,13 @@ class ScreenFilter:
         self._ends_by_st = False  # an ESC within a string
 
     def feed(self, text: str) -> str:
-        shown: list[str] = []
+        characters: list[str] = []
         for character in text:
             if self._state == _GROUND and character >= " " and not "\x7f" <= character <= "\x9f":
-                shown.append(character)
+                characters.append(character)
             else:
-                shown.append(self._take(character))
-        return _BIDI.sub("\ufffd", "".join(shown))
+                characters.append(self._take(character))
+        return _BIDI.sub("\ufffd", "".join(characters))
 
     def _take(self, character: str) -> str:
         if self._state == _STRING:

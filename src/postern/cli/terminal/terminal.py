@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import postern.protocols.terminal.terminal_frames as m
 from postern.cli.status import Status, status_line
-from postern.cli.terminal.forward import PortForward, Reached
+from postern.cli.terminal.forward import PortForward, StreamRequest
 
 _READ = 64 * 1024  # bytes
 _MOST_UNWRITTEN = 1 << 20  # bytes
@@ -28,11 +28,11 @@ _ENDING = frozenset({"INT", "TERM", "HUP", "QUIT"})
 LOST = 255  # the exit code if there is none
 
 
-def run(reached: Reached, arguments: Sequence[str]) -> int:
-    """Run the command, and return its exit code. Raises PosternError if it could not be reached."""
+def run(stream_request: StreamRequest, arguments: Sequence[str]) -> int:
+    """Run the command, and return its exit code. Raises PosternError if it could not be stream_request."""
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     with raw(sys.stdin.fileno()) if at_terminal else nullcontext():
-        return asyncio.run(_run(reached, arguments, at_terminal=at_terminal))
+        return asyncio.run(_run(stream_request, arguments, at_terminal=at_terminal))
 
 
 @contextmanager
@@ -46,12 +46,12 @@ def raw(fd: int) -> Iterator[None]:
         termios.tcsetattr(fd, termios.TCSADRAIN, before)
 
 
-async def _run(reached: Reached, arguments: Sequence[str], *, at_terminal: bool) -> int:
-    forward = PortForward(reached, lambda reason: None)
+async def _run(stream_request: StreamRequest, arguments: Sequence[str], *, at_terminal: bool) -> int:
+    forward = PortForward(stream_request, lambda reason: None)
     ends = Ends(at_terminal=at_terminal)
-    wanted: dict[str, Any] = {"terminal": ends.terminal(), "arguments": list(arguments)}
+    request: dict[str, Any] = {"terminal": ends.terminal(), "arguments": list(arguments)}
     try:
-        stream = await forward.open(ends, wanted)
+        stream = await forward.open(ends, request)
         return await ends.serve(stream)
     finally:
         await forward.stop()

@@ -52,11 +52,11 @@ class ApiKey:
         if not self.allowed_networks:
             return True
         try:
-            given = ip_address(address)
+            client = ip_address(address)
         except ValueError:
             return False
-        mapped = getattr(given, "ipv4_mapped", None)
-        return any((mapped or given) in ip_network(network) for network in self.allowed_networks)
+        mapped = getattr(client, "ipv4_mapped", None)
+        return any((mapped or client) in ip_network(network) for network in self.allowed_networks)
 
 
 def digest_of(key: Secret) -> bytes:

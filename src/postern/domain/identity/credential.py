@@ -12,7 +12,7 @@ from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import Connection
 
-_USERNAME = re.compile(r"[a-z0-9_]+-[a-z0-9_]+-[a-z2-7]{6}")  # who, where, and what nobody guesses
+_USERNAME = re.compile(r"[a-z0-9_]+-[a-z0-9_]+-[a-z2-7]{6}")  # principal, connection, and an unguessable part
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -36,7 +36,8 @@ class Provided:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A login. `expires_at` moves when the token is refreshed, never beyond `ends_at`."""
+    """A login. `expires_at` moves when the token is refreshed, never beyond `ends_at`. Until `fresh_until`, its user
+    has proved recently who they are."""
 
     id: UUID
     org_id: UUID
@@ -50,9 +51,21 @@ class Login:
     ends_at: datetime
     provided: Provided | None = None
     ended_at: datetime | None = None
+    fresh_until: datetime | None = None
 
     def is_live(self, now: datetime) -> bool:
         return self.ended_at is None and now < min(self.expires_at, self.ends_at)
+
+    def is_fresh(self, now: datetime) -> bool:
+        return self.fresh_until is not None and now < self.fresh_until
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserTerminal:
+    """A terminal that a user requested in a browser: their login as it was at `requested_at`."""
+
+    login: Login
+    requested_at: datetime
 
 
 class TokenPurpose(StrEnum):
@@ -61,10 +74,11 @@ class TokenPurpose(StrEnum):
     OIDC_STATE = "oidc-state"  # between /login and /callback
     SAML_REQUEST = "saml-request"  # between /saml/login and /saml/callback
     EXCHANGE = "exchange"  # between the callback and a client that fetches its token
-    DEVICE = "device"  # a command line that waits for somebody at a browser
-    SSH_LOGIN = "ssh-login"  # an SSH client that waits for somebody at a browser
-    SETUP = "setup"  # a first password, or a new one, set by who has the link
+    DEVICE = "device"  # a command line that waits for a login in a browser
+    SSH_LOGIN = "ssh-login"  # an SSH client that waits for a login in a browser
+    SETUP = "setup"  # a first password, or a new one, set by the holder of the link
     SECOND_FACTOR = "second-factor"  # the password was right; the second factor is missing
     WEBAUTHN = "webauthn"  # a challenge that an authenticator signs
-    CHAT_LINK = "chat-link"  # somebody types it in a chat, to show whose account there is theirs
+    STEP_UP = "step-up"  # such a challenge, to confirm a login
+    CHAT_LINK = "chat-link"  # a user types it in a chat, to prove that the chat account is theirs
     CHAT_FORM = "chat-form"  # a form that was opened in a chat, until it is sent

@@ -92,7 +92,7 @@ class GroupSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UserGroup:
-    """A group. `members` is their number; None for those who cannot see it."""
+    """A group. `members` is their number; None for principals that cannot see it."""
 
     id: UUID
     org_id: UUID

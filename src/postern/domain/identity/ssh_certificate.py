@@ -7,7 +7,7 @@ client's, by the certified key. Everything else is decided here:
     of a user                   never a host's
     valid now                   from `valid_after` on, before `valid_before`
     names its user              one principal is the user's e-mail address or subject, compared exactly; a comma is
-                                a character like others, and one without principals is for nobody
+                                a character like others, and one without principals is for no user
     no unknown options          `source-address` is enforced; `force-command` and all other critical ones are rejected
 """
 
@@ -26,7 +26,7 @@ from postern.errors import Invalid
 
 MAX_SIZE = 65_536  # bytes; OpenSSH's own are below 4,000
 MAX_PRINCIPALS = 32  # each is looked up; OpenSSH takes 256
-MAX_SOURCES = 4_000  # bytes of source-address; libraries take long to read it, before anybody is known
+MAX_SOURCES = 4_000  # bytes of source-address; libraries take long to read it, before the user is known
 USER = 1  # a host's has 2
 _BEHIND = "-cert-v01@openssh.com"
 _PLAIN: Mapping[str, str] = {algorithm.removesuffix("@openssh.com") + _BEHIND: algorithm for algorithm in ALGORITHMS}
@@ -79,8 +79,8 @@ class SshCertificate:
 
     def allows(self, extra: Extra) -> bool:
         """Whether the certificate allows it; the connection has its own switch."""
-        wanted = _GRANTED[extra]
-        return wanted is None or wanted in self.extensions
+        extension = _GRANTED[extra]
+        return extension is None or extension in self.extensions
 
 
 def read_certificate(data: bytes) -> SshCertificate:
@@ -101,7 +101,7 @@ def fault(
     The signature, and that the client has its key, are checked elsewhere.
     """
     if certificate.authority != authority:
-        return "it was signed by another authority"
+        return "it was signed by a different authority"
     if certificate.kind != USER:
         return "it is a host's certificate"
     if not certificate.valid_after <= now.timestamp() < certificate.valid_before:
@@ -110,11 +110,11 @@ def fault(
         return "it does not name this user"
     for option in certificate.critical:
         if option == _COMMAND:
-            return "it is for one command (force-command), which is not possible here"
+            return "it is restricted to one command (force-command), which is not supported"
         if option != _SOURCES:
-            return "it has a critical option that is not known here"
+            return "it has a critical option that is not supported"
     if _SOURCES in certificate.critical and not _comes_from(certificate.critical[_SOURCES], address):
-        return "it is not for the address that you come from (source-address)"
+        return "it is not valid for your address (source-address)"
     return None
 
 
@@ -123,14 +123,14 @@ def _read(data: bytes) -> SshCertificate:
     reader = SshReader(data)
     plain = _PLAIN.get(reader.string().decode())
     if plain is None:
-        raise Invalid("certificate: is of no kind that is taken here")
+        raise Invalid("certificate: its type is not supported")
     reader.string()  # the nonce
     certificate = SshCertificate(
         key=certified_key(reader, plain, data),
         serial=reader.uint64(),
         kind=reader.uint32(),
         key_id=reader.string().decode(),
-        principals=tuple(one.decode() for one in strings(reader.string())),
+        principals=tuple(name.decode() for name in strings(reader.string())),
         valid_after=reader.uint64(),
         valid_before=reader.uint64(),
         critical=_options(reader.string()),
@@ -139,7 +139,7 @@ def _read(data: bytes) -> SshCertificate:
     )
     signature = SshReader(reader.string())
     if not reader.is_done:
-        raise ValueError("more behind it")
+        raise ValueError("data after the certificate")
     algorithm = certificate.authority.algorithm
     if signature.string().decode() not in (RSA_SIGNATURES if algorithm == "ssh-rsa" else (algorithm,)):
         raise Invalid("certificate: its signature algorithm is too weak or does not match its authority; sign it again")
@@ -169,15 +169,17 @@ def _options(data: bytes) -> Mapping[str, bytes]:
     return dict(zip(names, parts[1::2], strict=True))
 
 
-def _comes_from(given: bytes, address: str) -> bool:
+def _comes_from(sources: bytes, address: str) -> bool:
     """Return whether one of the networks has the address; anything that is not a network matches nothing."""
     try:
-        (listed,) = strings(given)
-        networks = [ip_network(one) for one in listed.decode("ascii").split(",")]
+        (listed,) = strings(sources)
+        networks = [ip_network(text) for text in listed.decode("ascii").split(",")]
         here = _plain(ip_address(address))
     except ValueError:
         return False
-    if any(isinstance(one, IPv6Network) and one.network_address.ipv4_mapped is not None for one in networks):
+    if any(
+        isinstance(network, IPv6Network) and network.network_address.ipv4_mapped is not None for network in networks
+    ):
         return False
     return any(here in network for network in networks)
 

@@ -54,38 +54,40 @@ class SshKey:
     last_used_at: datetime | None = None
 
 
-def public_key(given: str, field: str = "public_key") -> PublicKey:
+def public_key(text: str, field: str = "public_key") -> PublicKey:
     """Parse a line such as in ~/.ssh/id_ed25519.pub; what follows the key is a comment, and dropped.
 
     Raises Invalid for anything else, and never repeats the input: it may be a private key.
     """
-    if _PRIVATE.search(given):
+    if _PRIVATE.search(text):
         raise Invalid(
-            f"{field}: this is a private key, which must stay secret; it was not stored. Give the public one, "
-            "from the file whose name ends in .pub",
+            f"{field}: this is a private key, which must stay secret; it was not stored. Give the public key, from the "
+            "file whose name ends in .pub",
             field=field,
         )
-    if _OTHER_FORM.search(given):
-        raise Invalid(f"{field}: give it on one line, in OpenSSH's form: ssh-keygen -i -f FILE", field=field)
-    line = given.strip(" \t\r\n")
+    if _OTHER_FORM.search(text):
+        raise Invalid(
+            f"{field}: give it on one line, in OpenSSH's format: ssh-keygen -i -f FILE converts it", field=field
+        )
+    line = text.strip(" \t\r\n")
     if not line or len(line) > _MAX_LINE or re.search(r"[\x00-\x08\x0a-\x1f\x7f]", line):
         raise Invalid(f"{field}: needs one public key on one line of at most {_MAX_LINE} characters", field=field)
     algorithm, _, rest = line.replace("\t", " ").partition(" ")
     if "-cert-v01@" in algorithm:
         raise Invalid(
-            f"{field}: this is a certificate; give the key itself, or have an administrator add who signed it: "
-            "postern admin ssh-authorities create",
+            f"{field}: this is a certificate; give the key itself, or have an administrator add its authority: postern "
+            "admin ssh-authorities create",
             field=field,
         )
     if algorithm not in _SHAPES:
-        raise Invalid(f"{field}: {_unknown(algorithm)}; possible are {', '.join(_SHAPES)}", field=field)
+        raise Invalid(f"{field}: {_unknown(algorithm)}; supported are {', '.join(_SHAPES)}", field=field)
     return key_of_wire(algorithm, _decode_base64(rest.lstrip(" ").partition(" ")[0]), field)
 
 
 def key_of_wire(algorithm: str, blob: bytes, field: str) -> PublicKey:
     """Parse a key in wire format. Raises Invalid."""
     read = _SHAPES.get(algorithm)
-    fault = f"{algorithm!r} is no algorithm that is taken here" if read is None else _fault(blob, algorithm, read)
+    fault = f"the algorithm {algorithm!r} is not supported" if read is None else _fault(blob, algorithm, read)
     if fault is not None:
         raise Invalid(f"{field}: {fault}", field=field)
     return PublicKey(algorithm, f"{algorithm} {base64.b64encode(blob).decode()}", fingerprint_of(blob))
@@ -116,14 +118,14 @@ def _fault(blob: bytes, algorithm: str, read: Callable[[SshReader, str], str | N
     reader = SshReader(blob)
     try:
         if not blob:
-            raise ValueError("no base64, or not its only spelling")
+            raise ValueError("not canonical base64")
         if reader.string() != algorithm.encode():
-            return "the key is of another kind than its name says"
+            return "the key has a different type than its name says"
         fault = read(reader, algorithm)
     except ValueError:
-        return "the key behind its name cannot be read; check that it was copied whole"
+        return "the key after its type cannot be read; check that it was copied completely"
     if fault is None and not reader.is_done:
-        return "there is something left over behind the key; check that it was copied as it is"
+        return "there is extra data after the key; check that it was copied unchanged"
     return fault
 
 
@@ -131,11 +133,11 @@ def _rsa(reader: SshReader, _algorithm: str) -> str | None:
     exponent, modulus = reader.number(), reader.number()
     if not MIN_RSA <= modulus.bit_length() <= MAX_RSA:
         return (
-            f"an RSA key must have {MIN_RSA} to {MAX_RSA} bits, and this one has {modulus.bit_length()}; "
-            "make another one: ssh-keygen -t ed25519"
+            f"an RSA key must have {MIN_RSA} to {MAX_RSA} bits, and this one has {modulus.bit_length()}; create a new "
+            "one: ssh-keygen -t ed25519"
         )
     if exponent < 3 or not exponent % 2 or exponent.bit_length() > _MAX_EXPONENT or not modulus % 2:
-        return "this RSA key is no sound one; make another one: ssh-keygen -t ed25519"
+        return "this RSA key is not valid; create a new one: ssh-keygen -t ed25519"
     return None
 
 
@@ -157,7 +159,7 @@ def _application(reader: SshReader) -> str | None:
     """Check the application of a security key: only SSH's is accepted, so that signatures made for others do not
     count."""
     if not reader.string().startswith(b"ssh:"):
-        return "this security key was enrolled for something else than SSH; make another one: ssh-keygen -t ed25519-sk"
+        return "this security key was not enrolled for SSH; create a new one: ssh-keygen -t ed25519-sk"
     return None
 
 
@@ -179,12 +181,12 @@ SIGNATURES = (*(name for name in ALGORITHMS if name != "ssh-rsa"), *RSA_SIGNATUR
 def _unknown(algorithm: str) -> str:
     """Describe what is wrong with the first word; it is repeated only where it looks like an algorithm's name."""
     if algorithm == "ssh-dss":
-        return "DSA keys are too weak to log in by"
+        return "DSA keys are too weak for logins"
     if _OPTION.match(algorithm):
-        return "options in front of a key are not possible; leave them out"
+        return "options before a key are not supported; remove them"
     if _ALGORITHM.fullmatch(algorithm):
-        return f"{algorithm!r} is no algorithm that is taken here"
-    return "this is no public key"
+        return f"the algorithm {algorithm!r} is not supported"
+    return "this is not a public key"
 
 
 def _decode_base64(text: str) -> bytes:

@@ -41,16 +41,16 @@ class SshReader:
         data = self.string()
         value = int.from_bytes(data, "big", signed=True)
         if value <= 0 or (len(data) > 1 and data[0] == 0 and data[1] < 0x80):
-            raise ValueError("no positive number, or not its shortest form")
+            raise ValueError("not a positive number in its shortest form")
         return value
 
 
 def strings(data: bytes) -> list[bytes]:
     """Read strings, one after the other, to the end. Raises ValueError."""
-    reader, found = SshReader(data), []
+    reader, items = SshReader(data), []
     while not reader.is_done:
-        found.append(reader.string())
-    return found
+        items.append(reader.string())
+    return items
 
 
 def string(content: bytes) -> bytes:

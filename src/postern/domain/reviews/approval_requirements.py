@@ -11,7 +11,7 @@ from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import Connection
 from postern.errors import Invalid
 
-DEFAULT_ACCESS = 1_800  # seconds that a grant lasts where nobody says otherwise
+DEFAULT_ACCESS = 1_800  # seconds that a grant lasts by default
 MAX_ACCESS = 48 * 3_600
 
 
@@ -55,12 +55,12 @@ def _asking(principal: Principal, connection: Connection, rules: Sequence[Review
     ]
 
 
-def access_duration(asked: int | None, longest: int) -> int:
+def access_duration(requested: int | None, longest: int) -> int:
     """Return the access duration in seconds. Raises Invalid when more than the maximum is requested."""
-    if asked is None:
+    if requested is None:
         return min(DEFAULT_ACCESS, longest)
-    if not 0 < asked <= longest:
+    if not 0 < requested <= longest:
         raise Invalid(
             f"access_duration: must be from 1 to {longest} seconds on this connection", field="access_duration"
         )
-    return asked
+    return requested

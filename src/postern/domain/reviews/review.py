@@ -34,13 +34,13 @@ WAITS: Mapping[str, timedelta] = {  # a review of that kind is decided within th
 RUN_WITHIN = timedelta(hours=24)  # of its approval, a onetime review's script is started, or the review expires
 KEPT = timedelta(days=365)  # behind its end; it goes sooner with its session
 MAX_REASON = 1_000
-MAX_INPUT = 10_000  # characters of a statement that are shown to who decides
+MAX_INPUT = 10_000  # characters of a statement that reviewers are shown
 
-# Who asks and gives up, again and again, fills neither the store nor the list of those who decide.
+# A user who requests and withdraws reviews again and again must not fill the store or the reviewers' lists.
 MAX_OF_SESSION = 100  # statements of one session, in all
 MAX_OF_OWNER = 20  # that wait
 MAX_OF_ORGANISATION = 1_000  # that wait
-FEW_OF_OWNER = 5  # that wait, once half of what the organisation may have does: a few people keep nobody from asking
+FEW_OF_OWNER = 5  # that wait, once the organisation has half of its maximum: a few users cannot block all others
 MAX_LATELY = 200  # of one owner, whatever became of them, within LATELY
 LATELY = timedelta(hours=1)
 
@@ -67,9 +67,9 @@ class ReviewOutcome(StrEnum):
 
     APPROVED = "approved"  # a statement, which runs at once
     USED = "used"  # the script ran
-    ENDED = "ended"  # access was given, and its time is over
-    UNUSED = "unused"  # a script was approved, and nobody ran it in time
-    EXPIRED = "expired"  # nobody decided in time
+    ENDED = "ended"  # access was given, and has expired
+    UNUSED = "unused"  # a script was approved, but not run in time
+    EXPIRED = "expired"  # no decision was made in time
     REJECTED = "rejected"
     REVOKED = "revoked"
     WITHDRAWN = "withdrawn"
@@ -274,7 +274,7 @@ class Review:
         return self.revoke_at is not None
 
     def is_own(self, person: Person) -> bool:
-        return any(person.is_same(one) for one in (self.owner, *self.makers))
+        return any(person.is_same(requester) for requester in (self.owner, *self.makers))
 
     def may_review(self, groups: Collection[str]) -> bool:
         return not frozenset(groups).isdisjoint((*self.groups, *self.force_groups))
@@ -323,12 +323,12 @@ class Crowd:
     def full(self) -> str | None:
         """Why there is no room for one more."""
         if self.of_session >= MAX_OF_SESSION:
-            return f"this session has asked {self.of_session} times, which is the most"
+            return f"this session has requested {self.of_session} reviews, which is the limit"
         is_filling = self.of_organisation >= MAX_OF_ORGANISATION // 2
         if self.of_owner >= (FEW_OF_OWNER if is_filling else MAX_OF_OWNER):
-            return f"{self.of_owner} reviews of yours wait already, which is the most; withdraw one, or wait"
+            return f"you have {self.of_owner} pending reviews, which is the limit; withdraw one, or wait"
         if self.lately >= MAX_LATELY:
-            return f"you have asked {self.lately} times within an hour, which is the most; wait a while"
+            return f"you have requested {self.lately} reviews within an hour, which is the limit; try again later"
         if self.of_organisation >= MAX_OF_ORGANISATION:
-            return f"{self.of_organisation} reviews wait for a decision, which is the most"
+            return f"the organisation has {self.of_organisation} pending reviews, which is the limit; try again later"
         return None

@@ -1,7 +1,7 @@
 """The groups of a review and their decisions, derived from its requirements and votes (spec 2.2, `review_groups_data`).
 
-Users decide, and groups are shown. Where every group must approve, one person stands for only one of them, so a member
-of two groups fills one entry; the other waits for somebody else.
+Users decide, and groups are shown. Where every group must approve, one user counts for only one of them, so a member
+of two groups fills one entry; the other waits for a different user.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 from uuid import UUID, uuid5
 
 from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import ApprovalRequirement, Choice, Review, Vote, person_of
+from postern.domain.reviews.review import ApprovalRequirement, Choice, Review, ReviewEvent, Vote, after, person_of
 from postern.domain.reviews.review_weighing import is_met
 
 
@@ -25,8 +25,8 @@ class GroupStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GroupEntry:
-    """A group's decision; `voice` is None while it is pending. `group` is empty for the owner or an administrator,
-    who reject and revoke."""
+    """A group's decision; `voice` is None while it is pending. `group` is empty for a rejection or revocation by the
+    owner or an administrator."""
 
     id: UUID
     group: str
@@ -36,7 +36,7 @@ class GroupEntry:
 
 @dataclass(frozen=True, slots=True)
 class RequirementProgress:
-    """The progress of a requirement. `approvals` counts votes as cast; a member who has left no longer counts at the
+    """The progress of a requirement. `approvals` counts votes as cast; a member that has left no longer counts at the
     next decision."""
 
     demand: ApprovalRequirement
@@ -55,6 +55,22 @@ def shows_estimate(review: Review, principal: Principal) -> bool:
     if review.is_own(person_of(principal)):
         return False
     return principal.sees_all or review.may_review(principal.groups)
+
+
+def allowed_decisions(review: Review, principal: Principal) -> tuple[str, ...]:
+    """Return the decisions that this principal can make, as far as the review tells: `approve`, `force` (approve
+    alone), `reject`, `revoke`. The decision itself checks everything."""
+    decisions = []
+    if after(review.kind, review.status, ReviewEvent.APPROVED) is not None:
+        decisions += ["approve"] if principal.groups & frozenset(review.groups) else []
+        decisions += ["force"] if principal.groups & frozenset(review.force_groups) else []
+    is_concerned = (
+        review.may_review(principal.groups) or principal.is_admin or review.binding.principal_id == principal.id
+    )
+    for decision, event in (("reject", ReviewEvent.REJECTED), ("revoke", ReviewEvent.REVOKED)):
+        if is_concerned and after(review.kind, review.status, event) is not None:
+            decisions.append(decision)
+    return tuple(decisions)
 
 
 def entries(review: Review) -> tuple[GroupEntry, ...]:
@@ -116,17 +132,17 @@ def _match_any_votes(groups: Iterable[str], votes: Sequence[Vote]) -> dict[str, 
 
 def _match_distinct_votes(groups: Iterable[str], votes: Sequence[Vote]) -> Mapping[str, Vote]:
     """Return a person of its own for as many groups as possible, the earlier ones first."""
-    taken: dict[int, str] = {}  # number of a voice → the group that it stands for
+    assigned_groups: dict[int, str] = {}  # number of a voice → the group that it stands for
 
     def seat(group: str, tried: set[int]) -> bool:
         for number, vote in enumerate(votes):
             if group in vote.groups and number not in tried:
                 tried.add(number)
-                if number not in taken or seat(taken[number], tried):
-                    taken[number] = group
+                if number not in assigned_groups or seat(assigned_groups[number], tried):
+                    assigned_groups[number] = group
                     return True
         return False
 
     for group in dict.fromkeys(groups):
         seat(group, set())
-    return {group: votes[number] for number, group in taken.items()}
+    return {group: votes[number] for number, group in assigned_groups.items()}

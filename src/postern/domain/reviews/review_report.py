@@ -63,19 +63,19 @@ class ReviewSums:
 
 
 def sums_of(reviews: Iterable[Reviewed]) -> ReviewSums:
-    found = list(reviews)
-    undecided = [one.status for one in found if one.decided_at is None]
-    waits = [(one.decided_at - one.created_at).total_seconds() for one in found if one.decided_at is not None]
+    rows = list(reviews)
+    undecided = [row.status for row in rows if row.decided_at is None]
+    waits = [(row.decided_at - row.created_at).total_seconds() for row in rows if row.decided_at is not None]
     return ReviewSums(
-        asked=len(found),
+        asked=len(rows),
         waiting=undecided.count(ReviewStatus.PENDING),
-        approved=sum(one.was_approved for one in found),
-        rejected=sum(one.status is ReviewStatus.REJECTED for one in found),
+        approved=sum(row.was_approved for row in rows),
+        rejected=sum(row.status is ReviewStatus.REJECTED for row in rows),
         expired=undecided.count(ReviewStatus.EXPIRED),
         withdrawn=undecided.count(ReviewStatus.WITHDRAWN),
-        revoked=sum(one.status is ReviewStatus.REVOKED for one in found),
-        forced=sum(one.forced for one in found),
-        own=sum(one.own for one in found),
+        revoked=sum(row.status is ReviewStatus.REVOKED for row in rows),
+        forced=sum(row.forced for row in rows),
+        own=sum(row.own for row in rows),
         median_seconds=median(waits) if waits else None,
         longest_seconds=max(waits, default=None),
     )
@@ -87,4 +87,4 @@ def group_reviews(reviews: Iterable[Reviewed], by: ReviewsBy) -> list[tuple[str,
     for review in reviews:
         for key in review.keys(by):
             lines.setdefault(key, []).append(review)
-    return sorted(((key, sums_of(found)) for key, found in lines.items()), key=lambda line: (-line[1].asked, line[0]))
+    return sorted(((key, sums_of(items)) for key, items in lines.items()), key=lambda line: (-line[1].asked, line[0]))

@@ -1,4 +1,4 @@
-"""The decision of a review from its votes: who counts now, and whether each requirement is met (spec 1, 2.2).
+"""The decision of a review from its votes: which votes count now, and whether they meet each requirement (spec 1, 2.2).
 
 `weigh` is the one place for it; the store calls it with the review's row locked, and with the current reviewers.
 """
@@ -61,7 +61,7 @@ class Weighed:
 def weigh(
     review: Review, reviewer: Person, ruling: Ruling, seats: Mapping[UUID, Seat], *, own_allowed: bool
 ) -> Weighed:
-    """Return the effect of a decision. `seats` has the reviewer and all who voted before; missing ones no longer count.
+    """Return the effect of a decision. `seats` has the reviewer and all earlier voters; missing ones no longer count.
 
     Raises Denied when they cannot decide, Conflict when it is too late or they decided the same before.
     """
@@ -69,8 +69,8 @@ def weigh(
     if seat is None or not seat.is_active:
         raise Denied("only an active user of this organisation can decide")
     if not seat.is_person:
-        # Who may make keys would decide on what is their own by one of them.
-        raise Denied("people decide on reviews; a program's key does not")
+        # Users who can create keys could otherwise approve their own requests by one.
+        raise Denied("only users can decide on reviews; a key of a program cannot")
     if ruling.choice is Choice.APPROVED:
         return _approve(review, reviewer, ruling, seat, seats, own_allowed)
     return _refuse(review, reviewer, ruling, seat)
@@ -101,23 +101,26 @@ def _approve(
         raise Denied(f"only members of {_names(review.force_groups)} can force the approval of this review")
     if not groups:
         raise Denied(f"this review is for {_names(review.groups)}, and you are in none of these groups")
-    own = review.is_own(reviewer)
-    if own and not own_allowed:
+    is_own = review.is_own(reviewer)
+    if is_own and not own_allowed:
         raise Denied("you cannot approve your own request; ask another reviewer")
     if ruling.time_window is not None:
         if review.kind is ReviewKind.STATEMENT:
-            raise Invalid("time_window: a statement runs at once, or not at all", field="time_window")
-        if review.time_window not in (None, ruling.time_window):
-            raise Conflict(f"time_window: another reviewer has set {review.time_window} already")
+            raise Invalid(
+                "time_window: cannot be set for a statement, which runs as soon as it is approved", field="time_window"
+            )
+        # A window without a vote is what the requester asked for.
+        if review.voices and review.time_window not in (None, ruling.time_window):
+            raise Conflict(f"time_window: another reviewer has already set {review.time_window}")
     earlier = next((voice for voice in review.voices if voice.reviewer.is_same(reviewer)), None)
     if earlier is not None and not _says_more(ruling, groups, earlier, seats):
         raise Conflict("you have approved this review already; it waits for others")
-    # Who forced it and speaks for another group now has forced it all the same.
+    # A user whose earlier vote was forced, and who now votes for a different group, has still forced it.
     forced = ruling.force or (earlier is not None and earlier.forced)
     groups |= earlier.groups & seat.groups if earlier is not None and earlier.forced else frozenset()
-    voice = Vote(reviewer, Choice.APPROVED, groups, ruling.at, forced, own, ruling.comment)
+    voice = Vote(reviewer, Choice.APPROVED, groups, ruling.at, forced, is_own, ruling.comment)
     votes = [vote for vote in review.voices if vote is not earlier and (own_allowed or not vote.own)] + [voice]
-    counted = [now for one in votes if (now := _as_now(one, seats)) is not None]
+    counted = [now for vote in votes if (now := _as_now(vote, seats)) is not None]
     met = all(is_met(demand, counted) for demand in review.demands)
     return Weighed(voice, ReviewEvent.APPROVED if met else None, ruling.time_window or review.time_window)
 
@@ -134,13 +137,13 @@ def _says_more(ruling: Ruling, groups: frozenset[str], earlier: Vote, seats: Map
 def _refuse(review: Review, reviewer: Person, ruling: Ruling, seat: Seat) -> Weighed:
     event = ReviewEvent.REJECTED if ruling.choice is Choice.REJECTED else ReviewEvent.REVOKED
     if ruling.force or ruling.time_window is not None:
-        raise Invalid("force_review and time_window go with an approval only", field="status")
-    own = review.is_own(reviewer)
-    if not (own or seat.is_admin or review.may_review(seat.groups)):
+        raise Invalid("force_review and time_window can be set only for an approval", field="status")
+    is_own = review.is_own(reviewer)
+    if not (is_own or seat.is_admin or review.may_review(seat.groups)):
         raise Denied("only its reviewers, its owner and administrators can reject or revoke a review")
     _require(review, event, ruling.at)
     groups = seat.groups & frozenset((*review.groups, *review.force_groups))
-    voice = Vote(reviewer, ruling.choice, groups, ruling.at, False, own, ruling.comment)
+    voice = Vote(reviewer, ruling.choice, groups, ruling.at, False, is_own, ruling.comment)
     return Weighed(voice, event, review.time_window)
 
 
@@ -180,11 +183,11 @@ def _people(voices: Sequence[Vote]) -> list[frozenset[str]]:
     """Return the groups of each person, over all their accounts."""
     people: list[tuple[list[Person], frozenset[str]]] = []
     for voice in voices:
-        same = [one for one in people if any(voice.reviewer.is_same(person) for person in one[0])]
+        same = [entry for entry in people if any(voice.reviewer.is_same(person) for person in entry[0])]
         merged = ([voice.reviewer], voice.groups)
-        for one in same:
-            people.remove(one)
-            merged = (merged[0] + one[0], merged[1] | one[1])
+        for entry in same:
+            people.remove(entry)
+            merged = (merged[0] + entry[0], merged[1] | entry[1])
         people.append(merged)
     return [groups for _, groups in people]
 
@@ -192,14 +195,14 @@ def _people(voices: Sequence[Vote]) -> list[frozenset[str]]:
 def _has_distinct_people(groups: Sequence[str], people: Sequence[frozenset[str]]) -> bool:
     """Return whether each group has a person of its own: augmenting paths, the groups on one side and the people on
     the other."""
-    taken: dict[int, str] = {}
+    assigned_groups: dict[int, str] = {}
 
     def place(group: str, tried: set[int]) -> bool:
         for number, memberships in enumerate(people):
             if group in memberships and number not in tried:
                 tried.add(number)
-                if number not in taken or place(taken[number], tried):
-                    taken[number] = group
+                if number not in assigned_groups or place(assigned_groups[number], tried):
+                    assigned_groups[number] = group
                     return True
         return False
 
@@ -207,4 +210,4 @@ def _has_distinct_people(groups: Sequence[str], people: Sequence[frozenset[str]]
 
 
 def _names(groups: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in groups) or "nobody"
+    return ", ".join(repr(name) for name in groups) or "no group"

@@ -98,7 +98,7 @@ def _offset(zone: ZoneInfo, moment: datetime) -> timedelta | None:
 def time_window(type_: str, configuration: Mapping[str, str]) -> TimeWindow:
     """Parse a window of spec 2.2; `time_zone` is our addition, UTC where it is missing. Raises Invalid."""
     if type_ != TIME_RANGE:
-        raise Invalid(f"{_FIELD}.type: {type_!r} is not known; it is {TIME_RANGE!r}", field=_FIELD)
+        raise Invalid(f"{_FIELD}.type: {type_!r} is not known; use {TIME_RANGE!r}", field=_FIELD)
     unknown = sorted(configuration.keys() - {"start_time", "end_time", "time_zone"})
     if unknown:
         raise Invalid(f"{_FIELD}.configuration: {', '.join(unknown)} is not known", field=_FIELD)
@@ -111,7 +111,7 @@ def time_window(type_: str, configuration: Mapping[str, str]) -> TimeWindow:
     zone = configuration.get("time_zone", "UTC")
     if zone not in _zones():
         raise Invalid(
-            f"{_FIELD}.configuration.time_zone: {zone!r} is not a time zone; give one such as Europe/Vienna",
+            f"{_FIELD}.configuration.time_zone: {zone!r} is not a time zone; use one such as Europe/Vienna",
             field=_FIELD,
         )
     return TimeWindow(ends[0], ends[1], zone)

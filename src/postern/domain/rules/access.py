@@ -29,8 +29,8 @@ class Ground(StrEnum):
 class Decision:
     """`visible`: it is listed and shown; `allowed`: it can be used, as far as its own access modes go.
 
-    What is allowed is visible. `rule` and `group` are what allows it, for RULE. `would` are the rules that allow it to
-    others, for OTHER_GROUPS: not to be shown to users whom they do not name.
+    Anything allowed is visible. `rule` and `group` allow it, for RULE. `would` are the rules that allow it to other
+    groups, for OTHER_GROUPS: never show them to users whom they do not name.
     """
 
     ground: Ground
@@ -54,7 +54,7 @@ def decide(principal: Principal, connection: Connection, rules: Sequence[AccessR
     """Decide access. `rules` are all of the organisation; `enforced` says whether access control is enabled.
 
     Administrators use everything and auditors see everything, also where a rule names them. Once rules are enforced a
-    connection that none covers is closed to everybody else. A machine is in no group: an administrator gives it its
+    connection that none covers is closed to all others. A machine is in no group: an administrator gives it its
     connections by name, each with a credential, and it can use no others.
     """
     if principal.org_id != connection.org_id:
@@ -92,22 +92,22 @@ def explain(decision: Decision) -> str:
     allows."""
     match decision.ground:
         case Ground.ADMIN:
-            return "administrators see and use every connection"
+            return "administrators can see and use every connection"
         case Ground.AUDITOR:
-            return "auditors see every connection, and use none"
+            return "auditors can see every connection, but use none"
         case Ground.NOT_ENFORCED:
-            return "access control is switched off in this organisation, so everybody sees and uses every connection"
+            return "access control is switched off in this organisation, so all users can see and use every connection"
         case Ground.GIVEN:
-            return "an administrator gives this machine identity its connections by name"
+            return "an administrator assigns connections to this machine identity by name"
         case Ground.RULE if decision.rule is not None:
             return f"the access rule {decision.rule.name!r} is for the group {decision.group!r}"
         case Ground.OTHER_GROUPS:
-            wanted = "; ".join(f"{rule.name!r} for {_names(rule.groups)}" for rule in decision.would)
-            return f"in none of the groups that access rules want for this connection: {wanted}"
+            rules = "; ".join(f"{rule.name!r} for {_names(rule.groups)}" for rule in decision.would)
+            return f"not in any group of the access rules for this connection: {rules}"
         case Ground.NO_RULE:
-            return "no access rule covers this connection, so only administrators use it"
+            return "no access rule covers this connection, so only administrators can use it"
         case _:
-            return "of another organisation"
+            return "the connection belongs to a different organisation"
 
 
 def _names(groups: frozenset[str]) -> str:

@@ -35,8 +35,8 @@ def alike(name: str) -> str:
     if name.isascii():
         return name.rstrip().lower()[:_CUT]
     plain = unicodedata.normalize("NFKD", name).casefold().translate(_DOTLESS)
-    kept = "".join(sign for sign in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(sign))
-    return kept.rstrip().encode("utf-8", "surrogatepass")[:_CUT].decode("utf-8", "ignore")
+    base = "".join(sign for sign in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(sign))
+    return base.rstrip().encode("utf-8", "surrogatepass")[:_CUT].decode("utf-8", "ignore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Guarded:
             return True
         schema, name = alike(touched.schema), alike(touched.name)
         if touched.kind is ObjectKind.SCHEMA:
-            # Whoever touches a schema as a whole touches what is in it.
+            # A statement on a whole schema affects everything in it.
             if self.kind is ObjectKind.SCHEMA or self.schema:
                 return name == (self.schema or self.name)
             return target is not None and (name, self.name) in _places(target).of(self.kind)

@@ -45,7 +45,7 @@ STATEMENT_TYPES = frozenset(
 class Action(StrEnum):
     DENY = "deny"
     WARN = "warn"  # let through, and the client is told
-    REVIEW = "review"  # held until somebody approves it
+    REVIEW = "review"  # held until it is approved
     MASK = "mask"  # what hits is replaced: output rules of text only
 
 
@@ -90,10 +90,13 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Guardrail:
+    """`enabled`: its rules apply to its connections; otherwise it is only stored, to be tried and simulated."""
+
     id: UUID
     org_id: UUID
     name: str
     description: str = ""
+    enabled: bool = True
     input: tuple[Rule, ...] = ()
     output: tuple[Rule, ...] = ()
     connection_ids: tuple[UUID, ...] = ()
@@ -117,13 +120,13 @@ def unenforceable(rail: Guardrail, protocol: str, parsed: frozenset[str]) -> str
     with a parser."""
     if rail.judges_statements and protocol not in parsed:
         return (
-            f"guardrail {rail.name!r} judges what statements do, which cannot be known where {protocol!r} is spoken: "
-            "there is no parser for it; use rules about text there"
+            f"guardrail {rail.name!r} evaluates the effects of statements, but there is no "
+            f"parser for {protocol!r}; use text rules there"
         )
     if rail.counts_rows and protocol in TEXTUAL:
         return (
-            f"guardrail {rail.name!r} counts rows, and what a command or a shell prints has none; "
-            "use rules about text there"
+            f"guardrail {rail.name!r} counts rows, but the output of a command or a shell has "
+            "none; use text rules there"
         )
     return None
 
@@ -161,13 +164,13 @@ def _check_texts(rule: Rule, at: str) -> None:
 def _check_place(rule: Rule, at: str, where: str) -> None:
     """Check that the direction supports the type and action."""
     if where == "input" and rule.type is RuleType.MAX_ROWS:
-        raise Invalid(f"{at}.type: max_rows counts what comes out; put it into output.rules", field=at)
+        raise Invalid(f"{at}.type: max_rows applies to output; move the rule to output.rules", field=at)
     if where == "output" and rule.judges_statements:
-        raise Invalid(f"{at}.type: {rule.type} judges what goes in; put it into input.rules", field=at)
+        raise Invalid(f"{at}.type: {rule.type} applies to input; move the rule to input.rules", field=at)
     if rule.action is Action.MASK and not (where == "output" and rule.type in TEXT_TYPES):
         raise Invalid(f"{at}.action: mask is for output rules of type deny_words_list or pattern_match", field=at)
     if rule.action is Action.REVIEW and where == "output":
-        raise Invalid(f"{at}.action: an answer cannot wait for a review; put the rule into input.rules", field=at)
+        raise Invalid(f"{at}.action: output cannot wait for a review; move the rule to input.rules", field=at)
     if rule.action is not Action.DENY and rule.type is RuleType.MAX_ROWS:
         raise Invalid(f"{at}.action: max_rows can only deny", field=at)
 
@@ -219,7 +222,7 @@ def _check_statements(rule: Rule, at: str) -> None:
 def _check_scans(rule: Rule, at: str) -> None:
     _check_objects(rule.objects, f"{at}.objects")
     if any(spelled.endswith("()") for spelled in rule.objects):
-        raise Invalid(f"{at}.objects: deny_full_scans is about tables and schemas", field=at)
+        raise Invalid(f"{at}.objects: deny_full_scans accepts only tables and schemas", field=at)
     _check_functions(rule, at)
 
 
@@ -227,7 +230,7 @@ def _check_functions(rule: Rule, at: str) -> None:
     _check_objects(rule.allow_functions, f"{at}.allow_functions")
     for spelled in rule.allow_functions:
         if not spelled.endswith("()"):
-            raise Invalid(f"{at}.allow_functions: {spelled!r} must be spelled f() or schema.f()", field=at)
+            raise Invalid(f"{at}.allow_functions: {spelled!r} must be f() or schema.f()", field=at)
 
 
 def _check_objects(objects: tuple[str, ...], at: str) -> None:

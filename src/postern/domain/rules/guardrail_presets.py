@@ -134,4 +134,4 @@ PRESETS: tuple[Preset, ...] = (
 
 
 def preset(name: str) -> Preset | None:
-    return next((one for one in PRESETS if one.name == name), None)
+    return next((preset for preset in PRESETS if preset.name == name), None)

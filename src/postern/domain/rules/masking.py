@@ -230,6 +230,20 @@ class Strictness(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class DetectedType:
+    """An information type that can be detected. `scores` are the lowest and the highest of a match by its form alone;
+    None if a language model finds it. One of `words` near a value raises them."""
+
+    type: InfoType
+    scores: tuple[float, float] | None
+    words: tuple[str, ...] = ()
+
+    @property
+    def by_default(self) -> bool:
+        return self.type in DEFAULT_TYPES
+
+
+@dataclass(frozen=True, slots=True)
 class TypeGroup:
     """Names of InfoType, or aliases, under a name that the administrator chose."""
 
@@ -306,7 +320,7 @@ def check_types(names: Iterable[str], models: frozenset[str], field: str) -> Non
                 field=field,
             )
         if kind is None:
-            raise Invalid(f"{field}: {name!r} is not known; there are {', '.join(sorted(InfoType))}", field=field)
+            raise Invalid(f"{field}: {name!r} is not known; use one of {', '.join(sorted(InfoType))}", field=field)
 
 
 def check_redact_types(names: Iterable[str], models: frozenset[str] = MODEL_TYPES) -> None:
@@ -350,7 +364,7 @@ def _check_custom(at: str, custom: CustomType, compiles: Callable[[str], str | N
     if len(custom.pattern_regex) > MAX_PATTERN_LENGTH:
         raise Invalid(f"{at}.regex: longer than {MAX_PATTERN_LENGTH} characters", field=at)
     if any(not word.strip() for word in custom.words):
-        raise Invalid(f"{at}.deny_list: must hold no empty words", field=at)
+        raise Invalid(f"{at}.deny_list: must not contain empty words", field=at)
     if len(custom.words) > MAX_WORDS or any(len(word) > MAX_WORD_LENGTH for word in custom.words):
         raise Invalid(f"{at}.deny_list: at most {MAX_WORDS} words of {MAX_WORD_LENGTH} characters", field=at)
     reason = compiles(custom.pattern_regex) if custom.pattern_regex else None
@@ -370,14 +384,14 @@ def _check_columns(columns: tuple[str, ...]) -> None:
             )
 
 
-def _check_most(field: str, given: Sized, most: int) -> None:
-    if len(given) > most:
-        raise Invalid(f"{field}: {len(given)} given, at most {most}", field=field)
+def _check_most(field: str, items: Sized, most: int) -> None:
+    if len(items) > most:
+        raise Invalid(f"{field}: {len(items)} given, at most {most}", field=field)
 
 
 def _check_name(field: str, name: str) -> None:
     if _UPPER_SNAKE.fullmatch(name) is None:
         raise Invalid(
-            f"{field}: {name!r} must have capital letters, digits and underscores, at most 64, a letter first",
+            f"{field}: {name!r} must be 1 to 64 capital letters, digits and underscores, with a letter first",
             field=field,
         )

@@ -35,8 +35,8 @@ _PERSONAL_COLUMNS = ("email", "*_email", "phone", "*_phone", "ssn", "iban", "*ca
 PRESETS: tuple[MaskingPreset, ...] = (
     MaskingPreset(
         "recommended",
-        "Hides e-mail addresses, phone numbers, cards, accounts, identity numbers and secrets, wherever they are "
-        "found, and columns that are called so. Refuses answers of unknown origin.",
+        "Masks e-mail addresses, phone numbers, cards, accounts, identity numbers and secrets, wherever they are "
+        "found, and columns with such names. Denies answers of unknown origin.",
         (_CONTACT, _MONEY, _IDENTITY, _SECRETS),
         (*_PERSONAL_COLUMNS, *_SECRET_COLUMNS),
         Strategy.REPLACE,
@@ -44,7 +44,7 @@ PRESETS: tuple[MaskingPreset, ...] = (
     ),
     MaskingPreset(
         "secrets",
-        "Hides keys, tokens and passwords alone: in columns that are called so, and wherever they are found.",
+        "Masks only keys, tokens and passwords: in columns with such names, and wherever they are found.",
         (_SECRETS,),
         _SECRET_COLUMNS,
         Strategy.REPLACE,
@@ -52,8 +52,8 @@ PRESETS: tuple[MaskingPreset, ...] = (
     ),
     MaskingPreset(
         "pseudonyms",
-        "Replaces personal data by keyed hashes: the same value always becomes the same, so that people can count and "
-        "join without seeing it.",
+        "Replaces personal data with keyed hashes: equal values get equal hashes, so that users can count and join "
+        "without seeing the data.",
         (_CONTACT, _MONEY, _IDENTITY),
         _PERSONAL_COLUMNS,
         Strategy.HASH,

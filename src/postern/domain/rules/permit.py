@@ -26,7 +26,8 @@ class Permit:
     `review_id` is the review that gave it, and `session_id` the session that waited for it, if it has not run yet.
     `means` is the auth method and login, and `means_until` its expiry, unless it is a credential. `runbook`: only to
     run that. `extra`: only for that, on a connection of SSH. `modes` are the access modes that its use needs where they
-    differ from the verb: commands of an SSH client.
+    differ from the verb: commands of an SSH client. `in_browser`: only for a terminal in a browser, while the login in
+    `means` is valid.
     """
 
     principal: Principal
@@ -44,6 +45,7 @@ class Permit:
     extra: Extra | None = None
     means_until: datetime | None = None
     modes: tuple[Verb, ...] = ()
+    in_browser: bool = False
 
     def __post_init__(self) -> None:
         if self._seal is not _SEAL:

@@ -45,10 +45,10 @@ class Statement:
 
     `tag` is what the server would call it (`DELETE`, `CREATE TABLE`). `without_where` tells that an UPDATE or a DELETE
     anywhere in it has no condition, or one that is always true; `reason` says why its effects have UNKNOWN among them,
-    in words for people. `scans` are the tables (and views) of the target's own all of whose rows may be in its answer,
+    in words for users. `scans` are the tables (and views) of the target's own all of whose rows may be in its answer,
     or in what it writes: no condition that names a column, no limit on the number of rows and no aggregate that makes
     one value of them stands between, in any query on the way. Of an EXPLAIN, only where it runs what it explains.
-    `untraced` says why `objects` may not be all that it touches, such as a view of which nobody knows what it reads.
+    `untraced` says why `objects` may not be all that it touches, such as a view with an unknown definition.
     """
 
     tag: str

@@ -7,8 +7,10 @@ from uuid import UUID
 
 from postern.domain.rules.guardrail import Action
 from postern.domain.rules.statement import Statement
+from postern.domain.sessions.session import Session
 
-MAX_LISTED = 100  # sessions that are named
+MAX_LISTED = 100  # sessions that are named, and users of a connection
+MAX_SESSIONS_OF_USER = 10  # that are named
 MAX_SAMPLES = 50
 MAX_SAMPLE = 500  # characters of a statement, or of a value
 MAX_VALUES = 20  # of a statement
@@ -78,6 +80,8 @@ class Sample:
     recording has them."""
 
     session_id: UUID
+    connection: str
+    user: str
     at: float  # milliseconds since the session's start
     statement: str
     values: tuple[str | None, ...]
@@ -85,6 +89,17 @@ class Sample:
     action: Action
     rule: str
     reason: str
+
+
+@dataclass(slots=True)
+class UserHits:
+    """What matched in the sessions of one user on one connection. `session_ids` are the newest of them."""
+
+    connection: str
+    user: str
+    statements: int = 0
+    sessions: int = 0
+    session_ids: list[UUID] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -104,6 +119,7 @@ class Simulation:
     rules: dict[str, int] = field(default_factory=dict)
     sessions_hit: int = 0
     sessions: list[UUID] = field(default_factory=list)
+    users: dict[tuple[str, str], UserHits] = field(default_factory=dict)  # by connection and user
     samples: list[Sample] = field(default_factory=list)
     stopped: str = ""
     is_done: bool = False
@@ -111,20 +127,31 @@ class Simulation:
     def skip(self, reason: str) -> None:
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
 
-    def hit(self, session_id: UUID, at: float, asked: RecordedStatement | None, found: Hit, direction: str) -> None:
-        self.actions[found.action] = self.actions.get(found.action, 0) + 1
-        self.rules[found.rule] = self.rules.get(found.rule, 0) + 1
-        self.unknown += found.unknown
+    def hit(self, session: Session, at: float, statement: RecordedStatement | None, hit: Hit, direction: str) -> None:
+        self.actions[hit.action] = self.actions.get(hit.action, 0) + 1
+        self.rules[hit.rule] = self.rules.get(hit.rule, 0) + 1
+        self.unknown += hit.unknown
         if len(self.samples) < MAX_SAMPLES:
-            text = "" if asked is None else _shorten(asked.text)
-            values = () if asked is None else _readable(asked.values)
-            sample = Sample(session_id, at, text, values, direction, found.action, found.rule, found.reason)
-            self.samples.append(sample)
+            text = "" if statement is None else _shorten(statement.text)
+            values = () if statement is None else _readable(statement.values)
+            where = (session.id, session.connection, session.user)
+            self.samples.append(Sample(*where, at, text, values, direction, hit.action, hit.rule, hit.reason))
 
-    def session_hit(self, session_id: UUID) -> None:
+    def session_hit(self, session: Session, statements: int) -> None:
+        """Count a session in which rules matched so many statements and answers."""
         self.sessions_hit += 1
         if len(self.sessions) < MAX_LISTED:
-            self.sessions.append(session_id)
+            self.sessions.append(session.id)
+        key = (session.connection, session.user)
+        user = self.users.setdefault(key, UserHits(*key))
+        user.statements += statements
+        user.sessions += 1
+        if len(user.session_ids) < MAX_SESSIONS_OF_USER:
+            user.session_ids.append(session.id)
+
+    def users_with_most_hits(self) -> list[UserHits]:
+        most_first = sorted(self.users.values(), key=lambda user: (-user.statements, user.connection, user.user))
+        return most_first[:MAX_LISTED]
 
 
 def _shorten(text: str) -> str:

@@ -173,6 +173,26 @@ class LedgerProgress:
     checkpoint_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class SessionVerification:
+    """The result of the last verification of one session. `checkpoint` is the entry of the checkpoint that covers it;
+    `segments` and `size` (bytes) are what was read and found unchanged; `findings` is their number."""
+
+    session_id: UUID
+    org_id: UUID
+    at: datetime
+    by: UUID
+    by_email: str
+    checkpoint: int
+    segments: int
+    size: int
+    findings: int
+
+    @property
+    def is_good(self) -> bool:
+        return self.findings == 0
+
+
 def moment(at: datetime) -> str:
     """Return a timestamp as in a ledger: UTC, with microseconds."""
     return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -21,20 +21,20 @@ class Match:
 
 def matches_in(pieces: Sequence[tuple[float, str]], search: Search, most: int = MOST) -> list[Match]:
     """The first pieces, (milliseconds, text), in which one of the wanted terms is."""
-    found: list[Match] = []
-    for at, said in pieces:
-        words = words_of(said)
+    matches: list[Match] = []
+    for at, text in pieces:
+        words = words_of(text)
         term = next((term for term in search.wanted if holds(term, words)), None)
         if term is not None:
-            found.append(Match(at, _around(said, term)))
-            if len(found) == most:
+            matches.append(Match(at, _around(text, term)))
+            if len(matches) == most:
                 break
-    return found
+    return matches
 
 
-def _around(said: str, term: Term) -> str:
-    place = re.search(rf"(?<!\w){re.escape(term.words[0])}", said, re.IGNORECASE)
+def _around(text: str, term: Term) -> str:
+    place = re.search(rf"(?<!\w){re.escape(term.words[0])}", text, re.IGNORECASE)
     at = place.start() if place else 0
     begin, end = max(0, at - _BEFORE), at + _AFTER
-    shown = one_line(said[begin:end]).strip()
-    return f"{'…' if begin else ''}{shown}{'…' if end < len(said) else ''}"
+    excerpt = one_line(text[begin:end]).strip()
+    return f"{'…' if begin else ''}{excerpt}{'…' if end < len(text) else ''}"

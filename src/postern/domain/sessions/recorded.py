@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
@@ -33,11 +33,20 @@ class Missing(Moment):
 
 
 @dataclass(slots=True)
+class MaskedValues:
+    """How many values were masked alike, and the information types that were found in them."""
+
+    info_types: set[str] = field(default_factory=set)
+    count: int = 0
+
+
+@dataclass(slots=True)
 class Exchange:
     """One request and what came of it; or, with a `note` and nothing else, a marker of the gateway's. Times are
     microseconds, `micros` since the start of the session. `statement` and `values` are cut where they are long:
     `statement_size` (bytes) and `truncated` say so. `rows` as the target counted them. `output` and `errors` are what
-    the client was shown, as far as they were asked for."""
+    the client was shown, as far as they were asked for. `masked` counts the masked values of the answer: their
+    information types and their number, by rule and strategy."""
 
     micros: int
     number: int = 0
@@ -58,6 +67,7 @@ class Exchange:
     output: bytearray = field(default_factory=bytearray)
     errors: bytearray = field(default_factory=bytearray)
     output_truncated: bool = False
+    masked: dict[tuple[str, str], MaskedValues] = field(default_factory=dict)
 
 
 class RecordedPosition(NamedTuple):
@@ -75,7 +85,7 @@ class RecordedPosition(NamedTuple):
         micros, _, nth = text.partition("-")
         digits = micros.isascii() and micros.isdigit() and nth.isascii() and nth.isdigit()
         if not digits or len(text) > 40:
-            raise Invalid(f"{name}: {text[:40]!r} is not one that was answered before", field=name)
+            raise Invalid(f"{name}: {text[:40]!r} is not a position from an earlier answer", field=name)
         return cls(int(micros), int(nth))
 
 
@@ -92,10 +102,15 @@ def with_positions(items: Iterable[ItemT], after: RecordedPosition) -> Iterator[
             yield RecordedPosition(micros, count), item
 
 
-class Tail(Protocol):
-    """What a running session does, as it is recorded: `read` answers what is new, and nothing when nothing is. Blocks
-    on files. `settled`: nobody writes any more, so nothing that cannot be read is waited for. `behind`: bytes that are
-    recorded and not read, roughly. `ended`: there is no more to come."""
+ReadT_co = TypeVar("ReadT_co", covariant=True)
+
+
+class Tail(Protocol[ReadT_co]):
+    """The growing recording of a running session: `read` returns the new part, which can be empty. Blocks on files.
+
+    `settled`: the recording has no writer any more, so unreadable parts are not waited for. `behind`: about how many
+    recorded bytes are not read yet. `ended`: no more will come.
+    """
 
     @property
     def behind(self) -> int: ...
@@ -103,6 +118,6 @@ class Tail(Protocol):
     @property
     def ended(self) -> bool: ...
 
-    def read(self, *, settled: bool = False) -> list[Moment]: ...
+    def read(self, *, settled: bool = False) -> Sequence[ReadT_co]: ...
 
     def close(self) -> None: ...

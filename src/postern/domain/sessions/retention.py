@@ -37,9 +37,9 @@ class Retention:
             if days is not None and not 1 <= days <= MOST_DAYS:
                 raise Invalid(f"{name}: must be 1 to {MOST_DAYS} days, or null for ever", field=name)
         if _longer(self.recording_days, self.session_days) != self.session_days:
-            shown = "for ever" if self.recording_days is None else f"for {self.recording_days} days"
+            period = "for ever" if self.recording_days is None else f"for {self.recording_days} days"
             raise Invalid(
-                f"session_days: recordings are stored {shown}, and a session is never stored for less time "
+                f"session_days: recordings are stored {period}, and a session is never stored for less time "
                 "than its recording; shorten recording_days as well, or keep sessions longer",
                 field="session_days",
             )
@@ -91,9 +91,9 @@ class Retentions:
     @property
     def shortest(self) -> int | None:
         """The shortest, in days; None where everything is kept for ever."""
-        kept = [retention.recording_days for retention in (self.organisation, *self.own.values())]
-        kept += [one.session_days for one in (self.organisation, *self.own.values())]
-        return min((days for days in kept if days is not None), default=None)
+        limits = [retention.recording_days for retention in (self.organisation, *self.own.values())]
+        limits += [retention.session_days for retention in (self.organisation, *self.own.values())]
+        return min((days for days in limits if days is not None), default=None)
 
 
 def retentions_at(settings: list[RetentionSetting], at: datetime) -> Retentions:
@@ -101,9 +101,9 @@ def retentions_at(settings: list[RetentionSetting], at: datetime) -> Retentions:
     whole = next((setting for setting in settings if setting.connection_id == WHOLE_ORGANISATION), None)
     organisation = FOR_EVER if whole is None else whole.in_force(FOR_EVER, at)
     retentions = {
-        one.connection_id: one.in_force(organisation, at)
-        for one in settings
-        if one.connection_id != WHOLE_ORGANISATION and (one.wanted is not None or one.waits(at))
+        setting.connection_id: setting.in_force(organisation, at)
+        for setting in settings
+        if setting.connection_id != WHOLE_ORGANISATION and (setting.wanted is not None or setting.waits(at))
     }
     return Retentions(organisation, retentions)
 
@@ -120,19 +120,23 @@ class RetainedSession:
     has_recording: bool
 
 
-def due(kept: RetainedSession, retention: Retention, at: datetime) -> PurgeScope | None:
+def due(session: RetainedSession, retention: Retention, at: datetime) -> PurgeScope | None:
     """Return what of a session is to be purged now; None for nothing."""
-    age = at - kept.since
+    age = at - session.since
     if retention.session_days is not None and age > timedelta(days=retention.session_days):
         return PurgeScope.SESSION
-    if kept.has_recording and retention.recording_days is not None and age > timedelta(days=retention.recording_days):
+    if (
+        session.has_recording
+        and retention.recording_days is not None
+        and age > timedelta(days=retention.recording_days)
+    ):
         return PurgeScope.RECORDING
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class LegalHold:
-    """Keeps a session from being purged until it is released. `by` is the id of who set it, `by_email` for people."""
+    """Keeps a session from being purged until it is released. `by` is the id of its creator, `by_email` for users."""
 
     id: UUID
     org_id: UUID
@@ -178,5 +182,5 @@ def check_text(text: str, field: str, most: int) -> None:
         raise Invalid(f"{field}: must be 1 to {most} printable characters", field=field)
 
 
-def _longer(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else max(one, other)
+def _longer(days: int | None, other: int | None) -> int | None:
+    return None if days is None or other is None else max(days, other)

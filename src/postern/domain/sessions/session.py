@@ -6,7 +6,7 @@
       │                      ▼  │                              │
       └──────submitted─────▶ ready ──ended, withdrawn──────────┘
 
-`opened`: somebody connected, and a worker relays. `asked`: it waits for a review, and no worker has it. `approved`: its
+`opened`: a client connected, and a worker relays. `asked`: it waits for a review, and no worker has it. `approved`: its
 review was. `submitted`: a script waits for a worker. `claimed`: one worker runs it. `withdrawn`: it is ended before a
 worker had it. `ended`: whatever else ended it. Nothing leads out of `done`.
 
@@ -100,8 +100,8 @@ class EndReason(StrEnum):
     RECORDING_FAILED = "recording_failed"
     GATEWAY_STOPPED = "gateway_stopped"
     GATEWAY_CRASHED = "gateway_crashed"
-    REJECTED = "rejected"  # its review was
-    WITHDRAWN = "withdrawn"  # its review was, by who asked
+    REJECTED = "rejected"  # by a reviewer
+    WITHDRAWN = "withdrawn"  # by its requester, during the review
     COMPLETED = "completed"
     FAILED = "failed"
 
@@ -130,6 +130,10 @@ _OUTCOMES: Mapping[EndReason, Outcome] = {
     EndReason.RECORDING_FAILED: Outcome.FAILED,
     EndReason.GATEWAY_CRASHED: Outcome.FAILED,
 }
+
+
+# Characters of a script that lists show.
+SCRIPT_BEGINNING = 500
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ MAX_SEARCH = 1_000  # characters
 MIN_PREFIX = 2  # characters
 MAX_WORD = 64  # characters; longer ones are cut, in texts and in searches
 
-# A word of its own between two statements, so that no phrase reaches over the border. Nobody can search for it: it is
-# of a private use area, and no letter.
+# A word of its own between two statements, so that no phrase reaches over the border. No search can contain it: it is
+# from a private use area, and not a letter.
 BORDER = "\ue000"
 
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
@@ -71,22 +71,22 @@ def parse_search(text: str) -> Search:
     the text.
     """
     if len(text) > MAX_SEARCH:
-        raise Invalid(f"search: at most {MAX_SEARCH} characters, and these are {len(text)}", field="search")
+        raise Invalid(f"search: at most {MAX_SEARCH} characters, {len(text)} given", field="search")
     terms: list[Term] = []
     for minus, phrase, word in _TERM.findall(text):
-        found = words_of(phrase or word)
-        if not found:
+        words = words_of(phrase or word)
+        if not words:
             continue
         is_prefix = word.endswith("*")
-        if is_prefix and len(found[-1]) < MIN_PREFIX and found[-1].isascii():
+        if is_prefix and len(words[-1]) < MIN_PREFIX and words[-1].isascii():
             raise Invalid(
                 f"search: {word!r} needs at least {MIN_PREFIX} characters before the asterisk", field="search"
             )
-        terms.append(Term(tuple(found), is_prefix, not minus))
+        terms.append(Term(tuple(words), is_prefix, not minus))
     if len(terms) > MAX_TERMS:
-        raise Invalid(f"search: at most {MAX_TERMS} words and phrases, and these are {len(terms)}", field="search")
+        raise Invalid(f"search: at most {MAX_TERMS} words and phrases, {len(terms)} given", field="search")
     if not any(term.is_wanted for term in terms):
-        raise Invalid("search: has no letters or digits to look for", field="search")
+        raise Invalid("search: needs a word or phrase to search for, without '-' before it", field="search")
     return Search(tuple(dict.fromkeys(terms)))
 
 

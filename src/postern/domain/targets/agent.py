@@ -33,10 +33,10 @@ MOST_INSTANCES = 64  # of one agent, at once
 FACTS = ("version", "hostname", "platform", "machine_id", "kernel_version", "python_version")
 
 
-def cleaned_facts(given: Mapping[str, str]) -> dict[str, str]:
+def cleaned_facts(facts: Mapping[str, str]) -> dict[str, str]:
     """Return the facts of an untrusted agent: only FACTS, each on one line of at most MAX_FACT characters, without
     control characters."""
-    return {name: one_line(given[name][:MAX_FACT])[:MAX_FACT] for name in FACTS if given.get(name)}
+    return {name: one_line(facts[name][:MAX_FACT])[:MAX_FACT] for name in FACTS if facts.get(name)}
 
 
 class AgentMode(StrEnum):
@@ -108,7 +108,7 @@ class AgentKey:
         whole = key is not None and key.name and key.host and key.port
         if key is None or not whole or parts.scheme != "grpcs" or not SECRET_FORM.fullmatch(key.secret.reveal()):
             raise Misconfigured(
-                "this is not an agent key; copy the whole line that `postern admin agents create` showed, "
+                "this is not an agent key; copy the whole line that `postern admin agents create` printed, "
                 "grpcs://NAME:xagt-…@HOST:PORT?…",
                 field="key",
             )

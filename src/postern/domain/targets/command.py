@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from postern.domain.secret import Secret
+from postern.domain.sessions.script_parameters import Parameters
 from postern.errors import Invalid
 from postern.protocols.registry import PROTOCOLS
 
@@ -16,8 +17,8 @@ MAX_BYTES = 96 * 1024  # of all arguments, and of all variables: what a tunnel's
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _PREFIX = "envvar:"
-# They say which code programs load or start, and so what a command is, or whom it talks to with its secrets; and what a
-# command hears of its session is ours to say. No list is whole: docs/how-to/run-commands.md says what that means.
+# They control which code programs load or start, or which servers a command contacts with its secrets; and a command's
+# facts about its session come from us. No list is complete: docs/how-to/run-commands.md explains the consequences.
 _LOADERS = frozenset(
     {
         *("PATH", "HOME", "SHELL", "TMPDIR", "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "CDPATH", "ZDOTDIR"),
@@ -35,12 +36,19 @@ _LOADER_ENDINGS = ("PAGER", "EDITOR", "VISUAL", "_PROXY", "_OPTIONS", "_OPTS", "
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What a client adds to a connection's command: arguments after its own, variables beside its secrets."""
+    """What a client adds to a script: parameters; and to a connection's command: arguments after its own, variables
+    beside its secrets."""
 
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, Secret] = field(default_factory=dict)
+    parameters: Parameters = field(default_factory=dict)
 
     def __bool__(self) -> bool:
+        return bool(self.is_for_commands or self.parameters)
+
+    @property
+    def is_for_commands(self) -> bool:
+        """Whether only a command can take it."""
         return bool(self.arguments or self.environment)
 
 
@@ -71,8 +79,8 @@ def check_variables(variables: Mapping[str, str], field: str = "env_vars") -> di
     for name, value in variables.items():
         if not is_variable(name):
             raise Invalid(
-                f"{field}: {name[:64]!r} cannot be set: it is no name of a variable, or decides which code runs "
-                "or whom it talks to; an administrator can make it a secret of the connection",
+                f"{field}: {name[:64]!r} cannot be set: it is not a valid variable name, or controls which code runs "
+                "or which servers it contacts; an administrator can set it as a secret of the connection",
                 field=field,
             )
         if "\0" in value or not _is_utf8(value):
@@ -80,10 +88,10 @@ def check_variables(variables: Mapping[str, str], field: str = "env_vars") -> di
     return {name: Secret(value) for name, value in variables.items()}
 
 
-def decoded_variables(given: Mapping[str, str], field: str = "env_vars") -> dict[str, Secret]:
+def decoded_variables(variables: Mapping[str, str], field: str = "env_vars") -> dict[str, Secret]:
     """Decode `envvar:NAME` with base64 text, the form of secrets (spec 2.1). Raises Invalid."""
     plain = {}
-    for key, value in given.items():
+    for key, value in variables.items():
         if not key.startswith(_PREFIX):
             raise Invalid(f"{field}: key {key[:64]!r} must be 'envvar:NAME'", field=field)
         try:

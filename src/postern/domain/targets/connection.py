@@ -154,7 +154,9 @@ def secret_key(key: str) -> tuple[SecretKind, str]:
         raise Invalid(f"secret: key {key!r} must be 'envvar:NAME' or 'filesystem:NAME'", field="secret")
     kind, _, name = key.partition(":")
     if name.upper().startswith(OWN_PREFIX):
-        raise Invalid(f"secret: key {key!r}: names that begin with {OWN_PREFIX} are Postern's own", field="secret")
+        raise Invalid(
+            f"secret: key {key!r}: names that begin with {OWN_PREFIX} are reserved for Postern", field="secret"
+        )
     return SecretKind(kind), name
 
 
@@ -167,7 +169,7 @@ def check_secret(secret: Mapping[str, str]) -> None:
     for key, value in secret.items():
         kind, name = secret_key(key)
         if name in names:
-            raise Invalid(f"secret: the name {name!r} is there twice; give it as one kind only", field="secret")
+            raise Invalid(f"secret: the name {name!r} is set twice; use only one kind", field="secret")
         names.add(name)
         if value.startswith("_"):  # which base64 never does
             try:
@@ -210,9 +212,12 @@ class Connection:
     access_forward_remote: Toggle = Toggle.DISABLED
     access_forward_agent: Toggle = Toggle.DISABLED
     access_file_transfer: Toggle = Toggle.ENABLED
+    access_mode_web_terminal: Toggle = Toggle.DISABLED
+    access_fresh_factor: Toggle = Toggle.DISABLED
     access_max_duration: int | None = None
     command: tuple[str, ...] = ()
     connection_tags: Mapping[str, str] = field(default_factory=dict)
+    description: str = ""
     force_approve_groups: tuple[str, ...] = ()
     guardrail_rules: tuple[str, ...] = ()
     issue_template_id: str | None = None
@@ -238,7 +243,7 @@ class Connection:
 
     def leads_where(self, other: Connection) -> bool:
         """Return whether both lead to the same target, by the same way, as the same user there."""
-        mine, theirs = (
+        own_target, other_target = (
             (
                 connection.type,
                 connection.subtype,
@@ -248,7 +253,7 @@ class Connection:
             )
             for connection in (self, other)
         )
-        return mine == theirs
+        return own_target == other_target
 
     @property
     def protocol(self) -> str:

@@ -36,7 +36,7 @@ class Declaration:
         check_list(self.reviewers, "reviewers")
         check_list(self.command, "command")
         if any("\0" in word for word in self.command) or (self.command and not self.command[0]):
-            raise Invalid("command: must begin with a program, and hold no NUL", field="command")
+            raise Invalid("command: must begin with a program, and contain no NUL", field="command")
         if not all(group and one_line(group) == group for group in self.reviewers):
             raise Invalid("reviewers: each must be the name of a group", field="reviewers")
         if self.default_database:

@@ -78,13 +78,13 @@ def check_target_keys(subtype: str, secret: Collection[str], empty: Collection[s
 def _describe_unknown(name: str, keys: TargetKeys) -> str:
     """Return the name in quotes, with the key that was probably meant."""
     upper = name.upper()
-    meant = next(iter(candidates(upper, keys.known)), None)
-    return repr(name) if meant is None else f"{name!r} (did you mean {meant}?)"
+    suggestion = next(iter(candidates(upper, keys.known)), None)
+    return repr(name) if suggestion is None else f"{name!r} (did you mean {suggestion}?)"
 
 
-def candidates(name: str, known: Iterable[str]) -> list[str]:
+def candidates(name: str, keys: Iterable[str]) -> list[str]:
     """Return the known keys that `name` probably stands for, best first."""
-    choices = list(known)
+    choices = list(keys)
     if name in choices:
         return [name]
     synonym = _SYNONYMS.get(name)

@@ -98,11 +98,11 @@ Key = tuple[str, str]
 
 def find_reachable(start: Iterable[Key], step: Callable[[Key], Sequence[Key]]) -> set[Key]:
     """Return all that steps lead to, including their start."""
-    found: set[Key] = set()
+    reachable: set[Key] = set()
     left = list(start)
     while left:
         key = left.pop()
-        if key not in found:
-            found.add(key)
+        if key not in reachable:
+            reachable.add(key)
             left += step(key)
-    return found
+    return reachable

@@ -11,15 +11,28 @@ from uuid import UUID
 
 # Of the JSON of an answer. What is behind it is left out, and the answer says so.
 MAX_ANSWER = 1024 * 1024  # bytes
+MAX_SCHEMA = 5 * MAX_ANSWER
 
 
 class TargetTaskKind(StrEnum):
-    """The question. All but `test` are about the target's schema."""
+    """The question. Most are about the target's schema; `schema` is all of it at once. `preview` is what would be said
+    to the author of a script, for which the target is not asked itself."""
 
     TEST = "test"
     DATABASES = "databases"
     TABLES = "tables"
     COLUMNS = "columns"
+    SCHEMA = "schema"
+    PREVIEW = "preview"
+
+    @property
+    def max_answer(self) -> int:
+        """The most bytes of JSON in an answer."""
+        return MAX_SCHEMA if self in (TargetTaskKind.SCHEMA, TargetTaskKind.PREVIEW) else MAX_ANSWER
+
+
+CATALOGUE_KINDS = frozenset(TargetTaskKind) - {TargetTaskKind.PREVIEW}
+"""Those that a query on the target answers."""
 
 
 class Failure(StrEnum):

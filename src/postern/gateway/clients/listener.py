@@ -44,17 +44,15 @@ _NO_DESCRIPTORS = _Reason(
 )
 _TOO_MANY_AT_ONCE = _Reason(
     TooMany(
-        "the gateway takes no more clients now: the maximum number of logins is in progress; try again in a few seconds"
+        "the gateway accepts no more clients now: the maximum number of logins is in progress; try again in a few "
+        "seconds"
     ),
     "too many clients log in at once",
     "let clients use a connection pool, or raise POSTERN_MAX_HANDSHAKES or POSTERN_MAX_HANDSHAKES_PER_ADDRESS",
 )
 _TOO_SLOW = _Reason(
-    TooMany(
-        "the gateway takes no more clients now: more wait for their login than it can serve within seconds; try again "
-        "in some seconds"
-    ),
-    "clients come faster than they can log in",
+    TooMany("the gateway accepts no more clients now: too many clients wait to log in; try again in a few seconds"),
+    "clients arrive faster than they can log in",
     "let clients use a connection pool, or start more relay workers (POSTERN_WORKERS)",
 )
 
@@ -255,7 +253,7 @@ class HandshakeRunner:
         try:
             await session
         except Exception:
-            log.exception("the session of client %s ended badly", address)
+            log.exception("the session of client %s failed", address)
         finally:
             self._logged_in.discard(task)
 

@@ -71,8 +71,8 @@ class LoginTurns(Generic[Login]):
         """Free a slot. Return the login that takes it, and those that have waited too long meanwhile."""
         late: list[Login] = []
         self._free += 1
-        while (taken := self._waiting.take()) is not None:
-            waiting = taken[1]
+        while (entry := self._waiting.take()) is not None:
+            waiting = entry[1]
             if now - waiting.since > self._longest_wait:
                 late.append(waiting.login)
                 continue
@@ -85,6 +85,6 @@ class LoginTurns(Generic[Login]):
     def drain(self) -> list[Login]:
         """Remove and return all waiting logins."""
         waiting = []
-        while (taken := self._waiting.take()) is not None:
-            waiting.append(taken[1].login)
+        while (entry := self._waiting.take()) is not None:
+            waiting.append(entry[1].login)
         return waiting

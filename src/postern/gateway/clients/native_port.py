@@ -24,12 +24,14 @@ Accept = Callable[[Endpoint], asyncio.Protocol]
 
 
 class NativeListener:
-    """The listener. `name` is that of domain.server.NATIVE. `wanted` returns the endpoint to open; `accept` makes the
-    protocol that serves a client."""
+    """The listener. `name` is that of domain.server.NATIVE. `read_listener` returns the endpoint to open; `accept`
+    makes the protocol that serves a client."""
 
-    def __init__(self, name: str, wanted: Callable[[], Awaitable[Listener]], accept: Accept, signals: Signals) -> None:
+    def __init__(
+        self, name: str, read_listener: Callable[[], Awaitable[Listener]], accept: Accept, signals: Signals
+    ) -> None:
         self._name = name
-        self._wanted = wanted
+        self._wanted = read_listener
         self._accept = accept
         self._endpoint: Endpoint | None = None
         self._server: asyncio.Server | None = None
@@ -37,21 +39,22 @@ class NativeListener:
         signals.subscribe(Topic.SETTINGS_CHANGED, self._look)
         signals.subscribe(Topic.RESUMED, self._look)
 
-    async def start(self, own: Endpoint) -> None:
-        """Start listening. Raises Misconfigured when `own`, the endpoint of this machine's settings, is not available.
-        For an endpoint that was chosen through the API it waits instead, so that the API can choose another."""
+    async def start(self, default_endpoint: Endpoint) -> None:
+        """Start listening. Raises Misconfigured when `default_endpoint`, the endpoint of this machine's settings,
+        is not available. For an endpoint that was chosen through the API it waits instead, so that the API can choose a
+        different one."""
         listener = await self._wanted()
         if not listener.enabled:
             return
         try:
             await self._open(listener.endpoint)
         except OSError as error:
-            if listener.endpoint == own:
+            if listener.endpoint == default_endpoint:
                 raise Misconfigured(
-                    f"port {own.port} on {own.host} cannot be used ({error.strerror}); "
-                    f"set POSTERN_{self._name.upper()}_PORT to another one"
+                    f"port {default_endpoint.port} on {default_endpoint.host} cannot be used ({error.strerror}); "
+                    f"set POSTERN_{self._name.upper()}_PORT to a different port"
                 ) from error
-            log.error("%s cannot be listened on (%s); retrying", listener.endpoint, error.strerror)
+            log.error("cannot listen on %s (%s); retrying", listener.endpoint, error.strerror)
 
     async def follow(self) -> None:
         """Follow the configuration until cancelled."""
@@ -80,7 +83,7 @@ class NativeListener:
         try:
             await self._open(listener.endpoint)
         except OSError as error:
-            log.error("%s cannot be listened on (%s); retrying", listener.endpoint, error.strerror)
+            log.error("cannot listen on %s (%s); retrying", listener.endpoint, error.strerror)
 
     async def _open(self, endpoint: Endpoint) -> None:
         """Open the endpoint, and close the previous one. Raises OSError."""

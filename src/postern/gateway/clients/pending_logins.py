@@ -123,7 +123,7 @@ class PendingLogins:
         self,
         required: ReviewRequired,
         client: PendingClient,
-        asked: LoginReviewRequest,
+        request: LoginReviewRequest,
         again: Callable[[], Awaitable[Permit]],
         fits: Callable[[Connection], None],
     ) -> Permit:
@@ -133,14 +133,14 @@ class PendingLogins:
         fits(required.requested_access.connection)
         with self._room(client.stream, required.requested_access.principal.id):
             deadline = asyncio.get_running_loop().time() + self._longest
-            told: UUID | None = None
+            announced_id: UUID | None = None
             while True:
-                review = await self._review(required, asked)
+                review = await self._review(required, request)
                 if not self._longest:
                     raise Denied(_come_back(review))
-                if review.id != told:
+                if review.id != announced_id:
                     client.send_notice(*_notice(review, await self._address(review.id)))
-                    told = review.id
+                    announced_id = review.id
                 approved = await self._wait_for_decision(review, required.requested_access, client, deadline)
                 try:
                     async with nullcontext() if approved else self._admission:
@@ -150,12 +150,14 @@ class PendingLogins:
                     # This review does not admit it: its reason has changed, or only something else has.
                     required = still
 
-    async def _review(self, required: ReviewRequired, asked: LoginReviewRequest) -> Review:
+    async def _review(self, required: ReviewRequired, request: LoginReviewRequest) -> Review:
         requested_access = required.requested_access
         if requested_access.waiting is not None:
             return requested_access.waiting
-        session = self._sessions.to_wait(requested_access, metadata=asked.metadata)
-        return await self._asking.ask(requested_access, reason=asked.reason, duration=asked.duration, session=session)
+        session = self._sessions.to_wait(requested_access, metadata=request.metadata)
+        return await self._asking.ask(
+            requested_access, reason=request.reason, duration=request.duration, session=session
+        )
 
     async def _wait_for_decision(
         self, review: Review, requested_access: RequestedAccess, client: PendingClient, deadline: float
@@ -181,7 +183,7 @@ class PendingLogins:
 
     def _require_open(self, review: Review) -> None:
         if self._closing:
-            raise Unavailable(f"the gateway is stopping; connect again to wait on for review {review.id}")
+            raise Unavailable(f"the gateway is stopping; connect again to continue waiting for review {review.id}")
 
     @contextmanager
     def _room(self, stream: StreamHandshake, principal_id: UUID) -> Iterator[None]:
@@ -190,7 +192,7 @@ class PendingLogins:
             raise Unavailable("the gateway is stopping; connect again")
         most = MOST_OF_ONE if self.held < MOST // 2 else FEW
         if self.held >= MOST or self._people[principal_id] >= most:
-            raise TooMany("too many clients wait for reviews here already; close some of yours, or try again later")
+            raise TooMany("too many clients already wait for reviews; close some of yours, or try again later")
         self._people[principal_id] += 1
         self._empty.clear()
         stream.on_known()
@@ -292,12 +294,12 @@ def _nothing() -> None: ...
 def _is_approved(review: Review | None, review_id: UUID) -> bool:
     """Return False while the review is pending. Raises Denied when it can no longer admit the client."""
     if review is None:
-        raise NotFound(f"review {review_id} no longer exists; connect again to request another one")
+        raise NotFound(f"review {review_id} no longer exists; connect again to request a new one")
     if review.status is ReviewStatus.PENDING:
         return False
     if review.status is ReviewStatus.APPROVED:
         return True
-    again = "" if review.status is ReviewStatus.REJECTED else "; connect again to ask anew"
+    again = "" if review.status is ReviewStatus.REJECTED else "; connect again to request a new one"
     raise Denied(
         f"connection {review.connection!r} needs a review, and {final_state_text(review)} (review {review.id}){again}"
     )
@@ -307,14 +309,14 @@ def _notice(review: Review, address: str) -> tuple[str, str]:
     """Return the message for a waiting client, and how to approve."""
     return (
         f"connection {review.connection!r} needs a review before you can connect: {requirements_text(review.demands)}",
-        f"Review {review.id}, until {review.expires_at:%Y-%m-%d %H:%M:%S} UTC: {address} or "
-        f"postern reviews approve {review.id}",
+        f"Review {review.id} is pending until {review.expires_at:%Y-%m-%d %H:%M:%S} UTC. Approvers decide at {address} "
+        f"or with `postern reviews approve {review.id}`",
     )
 
 
 def _come_back(review: Review) -> str:
     return (
         f"connection {review.connection!r} needs a review, {requirements_text(review.demands)}: connect again once "
-        f"review {review.id} is approved (postern reviews approve {review.id}); it waits until "
+        f"review {review.id} is approved (`postern reviews approve {review.id}`); it is pending until "
         f"{review.expires_at:%Y-%m-%d %H:%M:%S} UTC"
     )

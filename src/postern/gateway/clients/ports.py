@@ -18,12 +18,12 @@ LOOPBACK = "127.0.0.1"
 def settle(settings: Settings) -> Settings:
     """Return the settings with a free port instead of each 0. Raises Misconfigured with the setting's name when a port
     is in use or not allowed."""
-    wanted = dict.fromkeys(PORTS, settings.host)
+    hosts = dict.fromkeys(PORTS, settings.host)
     if settings.demo:
-        wanted["demo_port"] = LOOPBACK
+        hosts["demo_port"] = LOOPBACK
     with ExitStack() as stack:  # all stay bound until all are known, so that no free port is chosen twice
-        found = {name: _try(stack, host, getattr(settings, name), name) for name, host in wanted.items()}
-    return replace(settings, **found)  # type: ignore[arg-type]
+        ports = {name: _try(stack, host, getattr(settings, name), name) for name, host in hosts.items()}
+    return replace(settings, **ports)  # type: ignore[arg-type]
 
 
 def probe(endpoint: Endpoint, field: str) -> None:
@@ -41,12 +41,12 @@ def probe(endpoint: Endpoint, field: str) -> None:
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 raise Conflict(f"{field}: {endpoint} is in use by another program", field=field) from None
-            raise Invalid(f"{field}: {endpoint} cannot be listened on: {error.strerror}", field=field) from None
+            raise Invalid(f"{field}: cannot listen on {endpoint}: {error.strerror}", field=field) from None
 
 
-def _try(held: ExitStack, host: str, port: int, name: str) -> int:
+def _try(sockets: ExitStack, host: str, port: int, name: str) -> int:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    probe = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
+    probe = sockets.enter_context(socket.socket(family, socket.SOCK_STREAM))
     # As listeners do: connections of an earlier run in TIME_WAIT are no obstacle.
     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -58,13 +58,13 @@ def _try(held: ExitStack, host: str, port: int, name: str) -> int:
 
 
 def _explain(host: str, port: int, name: str, error: OSError | OverflowError) -> str:
-    choose = f"choose another with POSTERN_{name.upper()} or --{name.replace('_', '-')} (0 picks a free one)"
+    choose = f"choose a different port with POSTERN_{name.upper()} or --{name.replace('_', '-')} (0 picks a free one)"
     match getattr(error, "errno", None):
         case errno.EADDRINUSE:
-            return f"port {port} on {host} is in use by another program; stop that, or {choose}"
+            return f"port {port} on {host} is in use by another program; stop that program, or {choose}"
         case errno.EACCES:
-            return f"port {port} may not be opened by user {os.geteuid()}; {choose}"
+            return f"user {os.geteuid()} is not allowed to open port {port}; {choose}"
         case None:
-            return f"{port} is not a port; {choose}"
+            return f"{port} is not a port number; {choose}"
         case _:
             return f"{host}:{port} cannot be bound: {error}; check POSTERN_HOST, or {choose}"

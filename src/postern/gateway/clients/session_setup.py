@@ -35,20 +35,20 @@ log = logging.getLogger(__name__)
 
 
 class ClientSession:
-    """One client, in its own protocol; also a `PendingClient`. `wanted` is its tunnel request. `since` is
+    """One client, in its own protocol; also a `PendingClient`. `request` is its tunnel request. `since` is
     `LinkRegistry.changes` from before authentication. `modes` are the access modes that it needs."""
 
     modes: tuple[Verb, ...] = (Verb.CONNECT,)
 
     def __init__(
-        self, stream: StreamHandshake, since: int, metadata: Mapping[str, str], wanted: TunnelRequest | None = None
+        self, stream: StreamHandshake, since: int, metadata: Mapping[str, str], request: TunnelRequest | None = None
     ) -> None:
         self.stream = stream
         self.since = since
         self.metadata = {name: value[:200].encode("utf-8", "replace").decode() for name, value in metadata.items()}
-        self.reason = wanted.reason if wanted else ""
-        self.duration = wanted.duration if wanted else None
-        self.tracker_fields = wanted.tracker_fields if wanted else NO_FIELDS
+        self.reason = request.reason if request else ""
+        self.duration = request.duration if request else None
+        self.tracker_fields = request.tracker_fields if request else NO_FIELDS
 
     def send_notice(self, text: str, hint: str) -> None:
         """Tell the client that it waits, before the welcome."""
@@ -93,9 +93,9 @@ class SessionSetup:
     """Starts sessions for clients of every protocol. A rejected client has received its error, and the result is
     None."""
 
-    def __init__(self, access: Access, engine: Engine, held: PendingLogins) -> None:
+    def __init__(self, access: Access, engine: Engine, pending_logins: PendingLogins) -> None:
         self._access = access
-        self._held = held
+        self._held = pending_logins
         self.engine = engine
 
     async def find_grant(self, username: str) -> Grant | None:
@@ -109,9 +109,9 @@ class SessionSetup:
             return None
         return await self.let_in(client, self.permit_of(client, grant))
 
-    async def by_tunnel(self, client: ClientSession, wanted: TunnelRequest) -> Awaitable[None] | None:
+    async def by_tunnel(self, client: ClientSession, request: TunnelRequest) -> Awaitable[None] | None:
         """Start a session for a tunnel client, whose principal is known."""
-        return await self.let_in(client, self.permit_for(client, wanted))
+        return await self.let_in(client, self.permit_for(client, request))
 
     async def permit_of(self, client: ClientSession, grant: Grant) -> Permit:
         """Return the permit for a credential whose password was proved; at once, or after approval. Raises the errors
@@ -129,24 +129,25 @@ class SessionSetup:
 
         return await self._await_permit(client, admit(grant), again)
 
-    async def permit_for(self, client: ClientSession, wanted: TunnelRequest) -> Permit:
+    async def permit_for(self, client: ClientSession, request: TunnelRequest) -> Permit:
         """Return the permit for a known principal."""
 
         def admit(who: Principal) -> Awaitable[Permit]:
             return self._access.admit_principal(
                 who,
-                wanted.connection,
+                request.connection,
                 verb=Verb.CONNECT,
                 source=client.stream.peer,
-                means=wanted.means,
-                expires_at=wanted.expires_at,
+                means=request.means,
+                expires_at=request.expires_at,
                 modes=client.modes,
+                browser=request.browser,
             )
 
         async def again() -> Permit:
-            return await admit(await wanted.standing())
+            return await admit(await request.standing())
 
-        return await self._await_permit(client, admit(wanted.principal), again)
+        return await self._await_permit(client, admit(request.principal), again)
 
     def narrow(self, permit: Permit, modes: tuple[Verb, ...], extra: Extra | None) -> Permit:
         """Return the permit for one SSH channel. Raises Denied if its access mode or feature is disabled."""

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeGuard
 
+from postern.domain.identity.login import BrowserTerminal
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import MAX_REASON
+from postern.domain.secret import Secret
 from postern.domain.targets.command import check_arguments, check_variables
 from postern.errors import Invalid, ProtocolViolation
 from postern.relay.relay_target import Start, Terminal
@@ -26,7 +28,7 @@ class TunnelRequest:
     before authentication. `standing` returns the principal's current state, for a request that has waited; it raises
     Unauthenticated once the login is no longer valid. `reason` and `duration`, in seconds, are shown to the approvers.
     `tracker_fields` are for the session's issue, if it opens one. `expires_at` is when the login expires, and access
-    with it.
+    with it. `browser`: the terminal in a browser that it is for.
     """
 
     principal: Principal
@@ -38,13 +40,14 @@ class TunnelRequest:
     duration: int | None = None
     tracker_fields: Mapping[str, str] = field(default_factory=dict)
     expires_at: datetime | None = None
+    browser: BrowserTerminal | None = None
 
 
 def read_reason_and_duration(request: Message) -> tuple[str, int | None]:
     """Return the reason and the duration in an OPEN. Raises ProtocolViolation, Invalid."""
     reason, duration = request.get("reason", ""), request.get("duration")
     if not isinstance(reason, str):
-        raise ProtocolViolation("the reason of a stream must be a text")
+        raise ProtocolViolation("the reason of a stream must be a string")
     if duration is not None and (isinstance(duration, bool) or not isinstance(duration, int) or duration <= 0):
         raise ProtocolViolation("the duration of a stream must be a number of seconds")
     if len(reason) > MAX_REASON:
@@ -54,12 +57,25 @@ def read_reason_and_duration(request: Message) -> tuple[str, int | None]:
 
 def fields_of(request: Message) -> Mapping[str, str]:
     """Return the issue fields in an OPEN. Raises ProtocolViolation, Invalid."""
-    given = request.get("tracker_fields", {})
-    if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
-        raise ProtocolViolation("the fields of an issue must be an object of texts")
-    if len(given) > MOST_FIELDS:
+    fields = request.get("tracker_fields", {})
+    if not isinstance(fields, dict) or not all(isinstance(value, str) for value in fields.values()):
+        raise ProtocolViolation("the fields of an issue must be an object with string values")
+    if len(fields) > MOST_FIELDS:
         raise Invalid(f"tracker_fields: at most {MOST_FIELDS}", field="tracker_fields")
-    return given
+    return fields
+
+
+def browser_of(request: Message) -> tuple[str, Secret] | None:
+    """Return the address of the browser in an OPEN, with its attestation; None for a command line. Raises
+    ProtocolViolation."""
+    browser = request.get("browser")
+    if browser is None:
+        return None
+    if isinstance(browser, dict):
+        address, attestation = browser.get("address"), browser.get("attestation")
+        if isinstance(address, str) and isinstance(attestation, str):
+            return address, Secret(attestation)
+    raise ProtocolViolation("the browser of a stream must have an address and a attestation")
 
 
 def start_of(request: Message) -> Start | None:
@@ -69,9 +85,9 @@ def start_of(request: Message) -> Start | None:
         return None
     arguments, environment = request.get("arguments", []), request.get("environment", {})
     if not isinstance(arguments, list) or not all(isinstance(text, str) for text in arguments):
-        raise ProtocolViolation("the arguments of a command must be a list of texts")
+        raise ProtocolViolation("the arguments of a command must be a list of strings")
     if not isinstance(environment, dict) or not all(isinstance(value, str) for value in environment.values()):
-        raise ProtocolViolation("the environment of a command must be an object of texts")
+        raise ProtocolViolation("the environment of a command must be an object with string values")
     variables = check_variables(environment, "environment")
     return Start(
         arguments=check_arguments(arguments, "arguments"),
@@ -80,11 +96,11 @@ def start_of(request: Message) -> Start | None:
     )
 
 
-def _terminal(given: object) -> Terminal | None:
-    if given is None:
+def _terminal(value: object) -> Terminal | None:
+    if value is None:
         return None
-    if isinstance(given, dict):
-        columns, rows, name = given.get("columns"), given.get("rows"), given.get("name")
+    if isinstance(value, dict):
+        columns, rows, name = value.get("columns"), value.get("rows"), value.get("name")
         if _is_size(columns) and _is_size(rows) and isinstance(name, str):
             return Terminal(columns, rows, name[:64])
     raise ProtocolViolation("a terminal must have columns, rows and a name")

@@ -45,14 +45,14 @@ class Child:
     async def spawn(cls, spec: ChildSpec, environment: Mapping[str, str]) -> Child:
         """Start a process in a session of its own, so that Ctrl-C in a terminal reaches only the supervisor, which then
         decides."""
-        own = {name: value for name, value in environment.items() if name not in spec.without}
+        child_environment = {name: value for name, value in environment.items() if name not in spec.without}
         reading, writing = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 *spec.arguments,
                 stdin=asyncio.subprocess.DEVNULL,
-                env={**own, READY_FD: str(writing), PARENT_PID: str(os.getpid())},
+                env={**child_environment, READY_FD: str(writing), PARENT_PID: str(os.getpid())},
                 pass_fds=[writing],
                 start_new_session=True,
             )
@@ -75,7 +75,7 @@ class Child:
                 if await self._ready.readline() == b"ready\n":
                     return
                 await self.process.wait()
-                raise Unavailable(f"{self.spec.name} {self.ending()} before it was ready; what it said is above")
+                raise Unavailable(f"{self.spec.name} {self.ending()} before it was ready; see its output above")
         raise Unavailable(f"{self.spec.name} was not ready after {self.spec.ready_timeout:g} s")
 
     async def wait_end(self, watchdog_timeout: float) -> None:
@@ -109,8 +109,8 @@ class Child:
 
     async def _kill_hung(self, silent: float) -> None:
         log.error(
-            "%s (pid %d) hangs: its event loop has sent no heartbeat for %.0f s; it writes its stacks below, if it "
-            "still can, and is killed",
+            "%s (pid %d) hangs: its event loop has sent no heartbeat for %.0f s; it is killed after it has "
+            "written its stack traces below, if it still can",
             self.spec.name,
             self.process.pid,
             silent,

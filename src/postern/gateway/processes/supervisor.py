@@ -53,7 +53,7 @@ class Supervisor:
         await child.process.wait()
         del self._children[spec.name]
         if child.process.returncode != 0:
-            raise Unavailable(f"{spec.name} {child.ending()}; what it said is above")
+            raise Unavailable(f"{spec.name} {child.ending()}; see its output above")
 
     async def wait(self) -> None:
         """Wait until cancelled. Raises errors of the supervision itself."""
@@ -96,7 +96,7 @@ class Supervisor:
             delay = back_off(crashes)
             crashes += 1
             when = f"in {delay:.1f} s" if delay else "now"
-            log.error("%s %s; it is started again %s", spec.name, child.ending(), when)
+            log.error("%s %s; restarting it %s", spec.name, child.ending(), when)
             await asyncio.sleep(delay)
             ready_at = None
             try:
@@ -106,7 +106,7 @@ class Supervisor:
                 await self._children[spec.name].stop(PATIENCE)
             else:
                 ready_at = time.monotonic()
-                log.info("%s runs again", spec.name)
+                log.info("%s has restarted", spec.name)
 
 
 def back_off(crashes: int) -> float:

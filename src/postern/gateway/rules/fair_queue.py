@@ -26,8 +26,8 @@ class FairQueue(Generic[Owner, Item]):
 
     def items_before(self, owner: Owner) -> int:
         """Return how many items would be taken before a new one of this owner."""
-        own = self.count(owner)
-        return own + sum(min(len(items), own + 1) for other, items in self._items.items() if other != owner)
+        count = self.count(owner)
+        return count + sum(min(len(items), count + 1) for other, items in self._items.items() if other != owner)
 
     def put(self, owner: Owner, item: Item) -> None:
         self._items.setdefault(owner, deque()).append(item)

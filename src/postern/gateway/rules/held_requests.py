@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -15,11 +15,12 @@ from postern.domain.reviews.review import MAX_INPUT, Choice, Review, ReviewEvent
 from postern.domain.rules.permit import Permit
 from postern.domain.text import printable
 from postern.errors import Denied, Invalid, PosternError, TooMany
-from postern.gateway.rules.parse_slots import ParseSlots, QueueFull, loop_slot, process_slots
+from postern.gateway.rules.parse_slots import ParseSlots, QueueFull, Task, loop_slot, process_slots
 from postern.gateway.rules.review_poller import ReviewPoller
 from postern.gateway.rules.row_counts import HeldStatement, RowCounter
 from postern.interception.events import RUN, Operation
-from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn, Work
+from postern.interception.pipeline import AT_ONCE
+from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict, Warn, Work
 from postern.protocols.refusal_texts import text_of
 from postern.protocols.wire_base import TransactionState
 from postern.relay.driver import Driver
@@ -38,16 +39,18 @@ _LONGEST = 2_000  # characters of one value
 _RULE = "inspection"  # by guardrails, or by masking rules
 _TOO_LONG = Refuse(
     _RULE,
-    f"this could not be judged within {PARSE_WITHIN:g} seconds, so it was refused",
-    "Send it in smaller parts, or try again when the gateway has less to do.",
+    f"this could not be evaluated within {PARSE_WITHIN:g} seconds, so it was denied",
+    "Send it in smaller parts, or try again when the gateway is less busy.",
 )
-_ASK_THEM = "Ask who rejected it what they would approve, or send another statement."
+_ASK_THEM = "Ask the reviewer what they would approve, or send a different statement."
 _BUSY = Refuse(
     _RULE,
-    "this was refused, since too many statements wait to be judged already",
-    "Try again in a moment, or send it in smaller parts: short statements do not wait.",
+    "this was denied because too many statements are waiting to be evaluated",
+    "Try again in a few seconds, or send it in smaller parts: short statements do not wait.",
 )
-_FAILED = Refuse(_RULE, "this could not be judged, so it was refused", "An administrator finds more in the log.")
+_FAILED = Refuse(
+    _RULE, "this could not be evaluated, so it was denied", "Ask an administrator to check the gateway's log."
+)
 
 
 class HeldRequests:
@@ -101,53 +104,76 @@ class HeldRequests:
         work = parked.hold.work
         try:
             if work is not None:
-                verdict = await self._evaluate(permit, work)
+                verdict = await self.evaluate(permit, work)
             else:
                 verdict = await self._request_review(session_id, permit, start, driver, parked)
         except Exception:
-            log.exception("deciding a held request of session %s failed, so it was refused", session_id)
+            log.exception("deciding a held request of session %s failed, so it was denied", session_id)
             verdict = _FAILED
         driver.resume(parked.ticket, verdict)
 
-    async def _evaluate(self, permit: Permit, work: Work) -> Verdict:
+    async def evaluate(self, permit: Permit, work: Work) -> Verdict:
         """Evaluate the statement: a short one here in turns with other work, a long one in another process."""
         try:
             if work.task is None:
                 conclude = partial(work.conclude, None)
                 return cast("Verdict", await self._loop_slot.run(permit.principal.id, conclude))
-            async with asyncio.timeout(PARSE_WITHIN):
-                outcome = await self._processes.run(permit.principal.id, work.task)
-            return work.conclude(outcome)
+            return work.conclude(await self._run_in_process(permit, work.task))
         except QueueFull:
-            log.warning("a statement was refused because too many wait for evaluation")
+            log.warning("a statement was denied because too many are waiting to be evaluated")
             return _BUSY
         except TimeoutError:
-            log.error("a statement could not be parsed within %g seconds, so it was refused", PARSE_WITHIN)
+            log.error("a statement could not be parsed within %g seconds, so it was denied", PARSE_WITHIN)
             return _TOO_LONG
         except Exception:
-            log.exception("evaluating a statement failed, so it was refused")
+            log.exception("evaluating a statement failed, so it was denied")
             return _FAILED
+
+    async def run_task(self, permit: Permit, task: Task, size: int) -> object:
+        """Return the result of a task about `size` characters: of few here, of many in another process.
+
+        Raises QueueFull and TimeoutError.
+        """
+        if size <= AT_ONCE:
+            return await self._loop_slot.run(permit.principal.id, task)
+        return await self._run_in_process(permit, task)
+
+    async def _run_in_process(self, permit: Permit, task: Task) -> object:
+        async with asyncio.timeout(PARSE_WITHIN):
+            return await self._processes.run(permit.principal.id, task)
+
+    async def find_review_refusal(self, permit: Permit, parked: HeldRequest) -> Refuse | None:
+        """Return why no review can be requested for a held request; None if one can."""
+        hold, text = parked.hold, _text(parked)
+        if len(text) > MAX_INPUT or any(operation.truncated for operation in parked.request.operations):
+            return Refuse(
+                hold.rule,
+                f"{hold.question}; it is longer than the {MAX_INPUT:,} characters that reviewers are shown",
+                "Send it in smaller parts.",
+            )
+        try:
+            await self._asking.require_statement_reviews(permit, hold.rule)
+        except Denied as error:
+            return _no_review(hold, error)
+        return None
 
     async def _request_review(
         self, session_id: UUID, permit: Permit, start: Start, driver: Driver, parked: HeldRequest
     ) -> Verdict:
         """Request a review, and return its result, until the deadline. If the client disconnects or cancels, the review
         is withdrawn."""
-        hold, text = parked.hold, _text(parked)
-        if len(text) > MAX_INPUT or any(operation.truncated for operation in parked.request.operations):
-            return Refuse(
-                hold.rule,
-                f"{hold.question}; it is longer than the {MAX_INPUT:,} characters that who decides would be shown",
-                "Send it in smaller parts.",
-            )
+        hold = parked.hold
         try:
-            review = await self._asking.hold(permit, session_id, hold.rule, hold.question, text)
+            refusal = await self.find_review_refusal(permit, parked)
+            if refusal is not None:
+                return refusal
+            review = await self._asking.hold(permit, session_id, hold.rule, hold.question, _text(parked))
         except (TooMany, Invalid, Denied) as error:
-            return Refuse(hold.rule, f"{hold.question}; no review was created: {error.message}", "Try again later.")
+            return _no_review(hold, error)
         except PosternError as error:
             log.error("requesting a review of a statement in session %s failed: %s", session_id, error.message)
             return Refuse(
-                hold.rule, f"{hold.question}; no review could be created, so it was refused", "Try again later."
+                hold.rule, f"{hold.question}; no review could be created, so it was denied", "Try again later."
             )
         counting = self._counting(review, permit, start, driver, parked)
         try:
@@ -163,7 +189,9 @@ class HeldRequests:
         reviewed = reviewed or await self._close(review, ReviewEvent.EXPIRED)
         if reviewed is None or reviewed.status is ReviewStatus.PENDING:
             return Refuse(
-                hold.rule, f"{hold.question}; the review expired without a decision, so it was refused", "Ask again."
+                hold.rule,
+                f"{hold.question}; the review expired without a decision, so it was denied",
+                "Send it again to request a new review.",
             )
         if reviewed.status is ReviewStatus.APPROVED and driver.link.held_request is parked:
             driver.ask(_approval(hold.rule, reviewed))  # the recording gets a note, too, with the approver
@@ -257,16 +285,18 @@ def utc_now() -> datetime:
 def _text(parked: HeldRequest) -> str:
     """Return everything that an approval would run, with its values and the statements that it runs by name, in order,
     and how often. Control characters are escaped."""
-    meant = parked.pipeline.session.resolve_name
-    shown: dict[str, set[int]] = {}  # the exchanges in which it runs
+    resolve_name = parked.pipeline.session.resolve_name
+    exchanges: dict[str, set[int]] = {}  # the exchanges in which it runs
     for operation in parked.request.operations:
         values = [_value(number, value, operation) for number, value in enumerate(operation.values, 1)]
-        if meant is not None and len(operation.text) <= MAX_INPUT:  # the statement behind EXECUTE was shown before
-            values += [f"-- may run: {prepared!r}" for prepared in meant(operation.text)]
+        if (
+            resolve_name is not None and len(operation.text) <= MAX_INPUT
+        ):  # the statement behind EXECUTE was shown before
+            values += [f"-- may run: {prepared!r}" for prepared in resolve_name(operation.text)]
         # A server ends a comment at a carriage return, too.
         text = printable("\n".join([operation.text.replace("\r\n", "\n").replace("\r", "\n"), *values]))
-        shown.setdefault(text, set()).update((operation.exchange,) if operation.phase is RUN else ())
-    return "\n".join(f"{text}\n-- {len(runs)} times" if len(runs) > 1 else text for text, runs in shown.items())
+        exchanges.setdefault(text, set()).update((operation.exchange,) if operation.phase is RUN else ())
+    return "\n".join(f"{text}\n-- {len(runs)} times" if len(runs) > 1 else text for text, runs in exchanges.items())
 
 
 def _value(number: int, value: bytes | None, operation: Operation) -> str:
@@ -277,19 +307,27 @@ def _value(number: int, value: bytes | None, operation: Operation) -> str:
         text = f"{text[:_LONGEST]}… ({len(value):,} bytes, SHA-256 {sha256(value).hexdigest()})"
     if number not in operation.unsure:
         return f"-- ${number} = {text}"
-    shown = [f"the bytes {value[:_LONGEST].hex()}"]
+    readings = [f"the bytes {value[:_LONGEST].hex()}"]
     if value.startswith(b"\\x"):  # as the bytes of a non-text value are written
-        shown.insert(0, f"the bytes {value[2:_LONGEST].decode('ascii', 'backslashreplace')}")
-    return f"-- ${number} = {text}, or whatever its type reads in {' or '.join(shown)}"
+        readings.insert(0, f"the bytes {value[2:_LONGEST].decode('ascii', 'backslashreplace')}")
+    return f"-- ${number} = {text}, or the value that its type reads from {' or '.join(readings)}"
+
+
+def _no_review(hold: Hold, error: PosternError) -> Refuse:
+    return Refuse(hold.rule, f"{hold.question}; no review was created: {error.message}", "Try again later.")
+
+
+def waiting_message(question: str, groups: Sequence[str]) -> str:
+    """Return what the author of a held statement is told."""
+    return f"{question}; it waits for a decision of the group {' or '.join(map(repr, groups))}"
 
 
 def _notice(rule: str, review: Review, address: str) -> Warn:
-    who = " or ".join(map(repr, review.groups))
     return Warn(
         rule=rule,
-        message=f"{review.reason}; it waits for a decision of the group {who}",
-        hint=f"Session {review.session_id}, review {review.id}, until {review.expires_at:%Y-%m-%d %H:%M:%S} UTC: "
-        f"{address} or postern reviews approve {review.id}",
+        message=waiting_message(review.reason, review.groups),
+        hint=f"Session {review.session_id}, review {review.id}, pending until {review.expires_at:%Y-%m-%d %H:%M:%S} "
+        f"UTC. Approvers decide at {address} or with `postern reviews approve {review.id}`",
     )
 
 
@@ -303,13 +341,13 @@ def _verdict(rule: str, decided: Review) -> Verdict:
         what = (
             "it was withdrawn" if decided.status is ReviewStatus.WITHDRAWN else "the review expired without a decision"
         )
-        return Refuse(rule, f"{decided.reason}; {what}, so it was refused", "Ask again.")
-    said = f": {refusal.comment}" if refusal.comment else ""
-    return Refuse(rule, f"{decided.reason}; {refusal.reviewer.email} rejected it{said}", _ASK_THEM)
+        return Refuse(rule, f"{decided.reason}; {what}, so it was denied", "Send it again to request a new review.")
+    comment = f": {refusal.comment}" if refusal.comment else ""
+    return Refuse(rule, f"{decided.reason}; {refusal.reviewer.email} rejected it{comment}", _ASK_THEM)
 
 
 def _approval(rule: str, decided: Review) -> Warn:
     voices = [voice for voice in decided.voices if voice.choice is Choice.APPROVED]
     who = ", ".join(voice.reviewer.email for voice in voices)
-    said = "".join(f": {voice.comment}" for voice in voices if voice.comment)
-    return Warn(rule, f"{decided.reason}; {who} approved it{said}")
+    comments = "".join(f": {voice.comment}" for voice in voices if voice.comment)
+    return Warn(rule, f"{decided.reason}; {who} approved it{comments}")

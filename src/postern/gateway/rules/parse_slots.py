@@ -84,8 +84,8 @@ class ParseSlots:
         return await asyncio.shield(running)
 
     def _begin(self) -> None:
-        while self._free and (taken := self._waiting.take(self._may_run)) is not None:
-            owner, turn = taken
+        while self._free and (entry := self._waiting.take(self._may_run)) is not None:
+            owner, turn = entry
             self._free -= 1
             self._running[owner] += 1
             if not turn.done():

@@ -60,16 +60,16 @@ class ReviewPoller:
                     await self._hurry.wait()
             except TimeoutError:
                 pass
-            asked = list(self._events)
+            review_ids = list(self._events)
             try:
-                waiting = await self._reviews.waiting(asked)
+                waiting = await self._reviews.waiting(review_ids)
             except PosternError as error:
                 log.warning("reviews could not be read and stay pending: %s", error.message)
                 continue
             except Exception:
                 log.exception("reviews could not be read and stay pending")
                 continue
-            for review_id in asked:
+            for review_id in review_ids:
                 if review_id not in waiting and review_id in self._events:
                     self._events[review_id].set()
 

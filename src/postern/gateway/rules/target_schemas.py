@@ -66,14 +66,14 @@ class TargetSchemas:
         if not needs_catalogue(permit):
             return None
         key = (connection.id, connection.updated_at, start.database)
-        kept = self._kept.get(key)
-        if kept is None or time.monotonic() >= kept.until:
-            kept = await self._await_entry(key, permit, start)
+        entry = self._kept.get(key)
+        if entry is None or time.monotonic() >= entry.until:
+            entry = await self._await_entry(key, permit, start)
         else:
             self._kept.move_to_end(key)
-        if kept is None:
+        if entry is None:
             return None
-        return kept.pathless if _asks_for_path(permit, start) else kept.schema
+        return entry.pathless if _asks_for_path(permit, start) else entry.schema
 
     async def _await_entry(self, key: _Key, permit: Permit, start: Start) -> _Kept | None:
         """Return the shared entry; None if it is not ready in time."""
@@ -90,7 +90,7 @@ class TargetSchemas:
             return
         self._kept[key] = reading.result()
         self._kept.move_to_end(key)
-        while len(self._kept) > _MOST or sum(kept.size for kept in self._kept.values()) > _ALL:
+        while len(self._kept) > _MOST or sum(entry.size for entry in self._kept.values()) > _ALL:
             self._kept.popitem(last=False)
 
     async def _read(self, permit: Permit, start: Start) -> _Kept:
@@ -102,16 +102,16 @@ class TargetSchemas:
         except TimeoutError:
             reason = f"it did not answer within {self._reading:g} seconds"
         except TargetRefused as refused:
-            reason = f"it refused the login: {refused.message}"
+            reason = f"it rejected the login: {refused.message}"
         except PosternError as error:
             reason = error.message
         except ConnectionError:
             reason = "it closed the connection"
         except Exception:
             log.exception("the catalogue of the target of %r could not be read", permit.connection.name)
-            reason = "of an error of the gateway"
+            reason = "an internal error of the gateway"
         log.warning(
-            "the catalogue of the target of %r could not be read, so nothing is known of its views and functions: %s",
+            "the catalogue of the target of %r could not be read, so its views and functions are unknown: %s",
             permit.connection.name,
             reason,
         )
@@ -156,10 +156,10 @@ def needs_catalogue(permit: Permit) -> bool:
     return catalogue_of(permit.connection.protocol) is not None and needs_schema(permit.policy)
 
 
-def next_reading(permit: Permit, found: TargetSchema | None, *, age: float = AGE) -> float:
-    """Return when a session with the schema `found` asks again, on the monotonic clock. Without a schema much is
+def next_reading(permit: Permit, schema: TargetSchema | None, *, age: float = AGE) -> float:
+    """Return when a session with this schema asks again, on the monotonic clock. Without a schema much is
     unknown, so it is sooner."""
-    return time.monotonic() + (SOON if found is None and needs_catalogue(permit) else age)
+    return time.monotonic() + (SOON if schema is None and needs_catalogue(permit) else age)
 
 
 def _asks_for_path(permit: Permit, start: Start) -> bool:

@@ -77,7 +77,7 @@ class Violations:
         try:
             await self.flush()
         except PosternError as error:
-            log.error("%d violations of rules wait for the store: %s", len(self._waiting), error.message)
+            log.error("%d rule violations could not be stored yet: %s", len(self._waiting), error.message)
 
     async def _write_soon(self) -> None:
         await asyncio.sleep(GATHER)
@@ -123,10 +123,10 @@ class SessionViolations:
         if self._number:
             await self._all.once()
 
-    def _put(self, found: Violation) -> None:
+    def _put(self, violation: Violation) -> None:
         self._last = None
-        self._all.put(replace(found, left_out=found.number - self._told - 1))
-        self._told = found.number
+        self._all.put(replace(violation, left_out=violation.number - self._told - 1))
+        self._told = violation.number
 
     def _violation(self, action: Done, rule: str, message: str, statement: str | None) -> Violation:
         principal, connection = self._permit.principal, self._permit.connection

@@ -136,7 +136,7 @@ class GuardrailInterceptor:
         if event.truncated:
             assert rules.first is not None
             large = GuardrailFinding(rules.first, Action.DENY)
-            return _refuse(large, self._help(session), "this is too large to be judged by")
+            return _refuse(large, self._help(session), "this is too large to be evaluated by")
         if cached is not None:
             finding = with_values(rules, cached[0], event.values)
             return FORWARD if finding is None else _decide(finding, event, self._help(session))
@@ -213,6 +213,7 @@ class GuardrailInterceptor:
                 return _refuse(failed, self._help(session))
             if masker.size:
                 session.metrics.transformed_bytes += masker.size
+                session.marks += masker.marks
                 masked = self._announce_masks(masker, session)
         return masked if worst is None else _warn(worst, self._help(session))
 
@@ -238,7 +239,7 @@ class GuardrailInterceptor:
             return None
         if self._counts.add(event, rows) <= most[0]:
             return None
-        return GuardrailFinding(most[1], Action.DENY, f"the answer has more than {most[0]} rows")
+        return GuardrailFinding(most[1], Action.DENY, f"the result has more than {most[0]} rows")
 
 
 def _decide(finding: GuardrailFinding, event: Operation, access_help: str) -> Verdict:

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from postern.domain.rules.guardrail import Action, Rule, RuleType
+from postern.domain.rules.masking import Strategy
+from postern.domain.sessions.results import Mask
 from postern.domain.text import one_line
 from postern.inspection.guardrails.guardrail_findings import Culprit, GuardrailFinding
+from postern.inspection.masked_cells import mark_cells
 from postern.inspection.patterns import Lookup, readable, word_pattern
-from postern.interception.events import Channel, Output, Rows, TextKind
+from postern.interception.events import Channel, Mark, Output, Rows, TextKind
 
 # If several rules match, the most severe action counts, and among those the first rule.
 SEVERITY: Final = (Action.DENY, Action.REVIEW, Action.WARN)
@@ -50,7 +53,7 @@ class RuleSet:
         return GuardrailFinding(culprit, self._action, self._quote_match(culprit, whole) if quotes else "")
 
     def _quote_match(self, culprit: Culprit, text: bytes) -> str:
-        spans = next(lookup.spans(text) for one, lookup in self._each if one is culprit)
+        spans = next(lookup.spans(text) for candidate, lookup in self._each if candidate is culprit)
         start, end = spans[0] if spans else (0, 0)
         quoted = one_line(text[start:end].decode("utf-8", "replace"))
         if not quoted:
@@ -101,6 +104,8 @@ class Masker:
         self._rules = rules
         self.size = 0  # bytes masked in the last event
         self.culprits: list[Culprit] = []  # rules that matched in the last event
+        self.marks: list[Mark] = []  # … and what they masked
+        self._masks: list[Mask] = []  # of the texts that `_mask_texts` has changed, in order
 
     def hit_by(self, texts: Sequence[bytes]) -> Culprit | None:
         """Return the rule that would mask something in these texts."""
@@ -109,7 +114,7 @@ class Masker:
 
     def mask_rows(self, rows: Rows) -> GuardrailFinding | None:
         self._reset()
-        masked: list[tuple[int, list[bytes]]] = []
+        masked: list[tuple[int, list[bytes], list[Mask]]] = []
         for index, column in enumerate(rows.columns):
             texts = rows.texts(index)
             if not texts or self._rules.judge(texts) is None:
@@ -117,14 +122,16 @@ class Masker:
             new = self._mask_texts(texts, column.kind, is_line=False)
             if isinstance(new, GuardrailFinding):
                 return new
-            masked.append((index, new))
-        for index, new in masked:
+            masked.append((index, new, self._masks))
+        for index, new, masks in masked:
             rows.replace(index, new)
+            self.marks += mark_cells(rows, index, masks)
         return None
 
     def _reset(self) -> None:
         self.size = 0
         self.culprits = []
+        self.marks = []
 
     def mask_output(self, output: Output, texts: list[bytes]) -> GuardrailFinding | None:
         self._reset()
@@ -135,16 +142,23 @@ class Masker:
             if isinstance(new, GuardrailFinding):
                 return new
             output.replace_rendered_texts(new)
+            self._mark_output()
             texts = output.texts()
         if texts and self._rules.judge(texts) is not None:
             new = self._mask_texts(texts, kind, is_line=output.channel is Channel.COPY)
             if isinstance(new, GuardrailFinding):
                 return new
             output.replace(new)
+            self._mark_output()
         return None
+
+    def _mark_output(self) -> None:
+        for mask in dict.fromkeys(self._masks):
+            self.marks.append(Mark(mask, count=self._masks.count(mask)))
 
     def _mask_texts(self, texts: list[bytes], kind: TextKind, *, is_line: bool) -> list[bytes] | GuardrailFinding:
         new: list[bytes] = []
+        self._masks = []
         for text in texts:
             whole = readable(text)
             spans = self._rules.spans(whole)
@@ -159,6 +173,7 @@ class Masker:
                     culprit, Action.MASK, "its match cannot be masked here without breaking the answer"
                 )
             new.append(masked)
+            self._masks.append(Mask(culprit.title, Strategy.REPLACE.value))
             if culprit not in self.culprits:
                 self.culprits.append(culprit)
         return new

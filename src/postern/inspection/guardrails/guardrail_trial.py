@@ -126,7 +126,7 @@ class SessionTrier:
         rules = self._rules
         if step.truncated:
             assert rules.first is not None
-            return GuardrailFinding(rules.first, Action.DENY, "the statement is too large to be judged")
+            return GuardrailFinding(rules.first, Action.DENY, "the statement is too large to be evaluated")
         by_name = self._names if BY_NAME.search(step.text) else None
         cached = None if by_name is not None else rules.judged.get(step.text)
         if cached is not None:
@@ -144,7 +144,7 @@ class SessionTrier:
         rules = self._rules
         before, self._rows = self._rows, 0 if step.ends else self._rows + step.rows
         if rules.most is not None and before <= rules.most[0] < before + step.rows:
-            return _hit(GuardrailFinding(rules.most[1], Action.DENY, f"the answer has more than {rules.most[0]} rows"))
+            return _hit(GuardrailFinding(rules.most[1], Action.DENY, f"the result has more than {rules.most[0]} rows"))
         worst: GuardrailFinding | None = None
         for rule_set in rules.output:
             worst = worse(worst, rule_set.judge(step.texts))

@@ -104,7 +104,7 @@ class StatementRules:
         if parser is None:
             culprit = rules[0][0]
             raise Invalid(
-                f"{culprit.label} judges what statements do, and this connection has no parser for its statements; "
+                f"{culprit.label} evaluates what statements do, but there is no parser for this connection; "
                 "use text rules there"
             )
         self._parser = parser
@@ -152,11 +152,11 @@ class StatementRules:
         return self._parser.parse(text, schema) if parser is None else parser.parse(text, schema)
 
 
-def worse(one: GuardrailFinding | None, other: GuardrailFinding | None) -> GuardrailFinding | None:
+def worse(finding: GuardrailFinding | None, other: GuardrailFinding | None) -> GuardrailFinding | None:
     """Return the more severe of both, or the first if they are equal."""
-    if one is None or other is None:
-        return other if one is None else one
-    return other if _RANK[other.action] < _RANK[one.action] else one
+    if finding is None or other is None:
+        return other if finding is None else finding
+    return other if _RANK[other.action] < _RANK[finding.action] else finding
 
 
 _RANK: Final = {Action.DENY: 0, Action.REVIEW: 1, Action.MASK: 2, Action.WARN: 3}

@@ -11,16 +11,16 @@ from postern.interception.events import Column
 Outs = tuple[Out, ...]
 
 
-def one_of(meant: Sequence[Outs | None], columns: Sequence[Column], cut: Callable[[str], str]) -> Outs | None:
+def one_of(candidates: Sequence[Outs | None], columns: Sequence[Column], cut: Callable[[str], str]) -> Outs | None:
     """Return the lineage of an answer with these columns, which one of several statements produced.
 
     None if it can be the answer to a statement of unknown lineage. `cut` returns names in the form in which they are
     compared.
     """
-    if len(meant) > 1 and columns:
-        meant = [outs for outs in meant if outs is None or _fits(outs, columns, cut)]
-    outs_of_all = [outs for outs in meant if outs is not None]
-    if not outs_of_all or len(outs_of_all) < len(meant):
+    if len(candidates) > 1 and columns:
+        candidates = [outs for outs in candidates if outs is None or _fits(outs, columns, cut)]
+    outs_of_all = [outs for outs in candidates if outs is not None]
+    if not outs_of_all or len(outs_of_all) < len(candidates):
         return None
     first, *others = outs_of_all
     for other in others:

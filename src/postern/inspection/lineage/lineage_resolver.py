@@ -163,14 +163,14 @@ class LineageResolver:
         values = conditions(self._filters.wanted) if conditions is not None else ()
         if not values:
             return
-        shown: set[str | None] = set()
+        shown_names: set[str | None] = set()
         if self._rules.sees_aliases:
             scope = Scope(scope.parent, scope.items, [*scope.outs, *scope.aliases])
         else:
-            shown = {out.name for out in outs}
+            shown_names = {out.name for out in outs}
         for value in values:
             # The columns that a query sorts or groups by are already known.
-            if not (isinstance(value, rel.ColumnName) and value.name in shown):
+            if not (isinstance(value, rel.ColumnName) and value.name in shown_names):
                 self._filters.add(self.of(value, scope, ctes))
 
     def _values(self, values: rel.ValueRows, scope: Scope, ctes: Ctes) -> list[Out]:

@@ -67,12 +67,12 @@ def merge_sources(outs: Iterable[Out]) -> Sources:
     return union([out.sources for out in outs])
 
 
-def either(one: Plain, other: Plain) -> Plain:
+def either(plain: Plain, other: Plain) -> Plain:
     """Return whether a value from one of two places is plain: only if it is plain in both.
 
     With a constant on one side, a client could choose values and compare their masked forms.
     """
-    return one | other if one and other else COMPUTED
+    return plain | other if plain and other else COMPUTED
 
 
 def is_nothing_else(out: Out) -> bool:
@@ -130,19 +130,19 @@ class Scope:
     """Level of names.
 
     `outs` are the columns that a bare name can mean and that `*` includes. `aliases` are the column names of the query
-    itself, if queries inside of it can use them. `asked`: a query inside of it has searched a name here.
+    itself, if queries inside of it can use them. `searched`: a query inside of it has searched a name here.
     """
 
     parent: Scope | None = None
     items: list[Item] = field(default_factory=list)
     outs: list[Out] = field(default_factory=list)
     aliases: list[Out] = field(default_factory=list)
-    asked: bool = False
+    searched: bool = False
 
     def outer(self) -> Scope | None:
         """Return the surrounding level, for a name that is not found here."""
         if self.parent is not None:
-            self.parent.asked = True
+            self.parent.searched = True
         return self.parent
 
     def add(self, part: FromPart) -> None:
@@ -151,14 +151,14 @@ class Scope:
 
     def with_parts(self, parts: Iterable[FromPart]) -> Scope:
         """Return the same level with the preceding elements of the same FROM added."""
-        scope = Scope(self.parent, [*self.items], [*self.outs], self.aliases, self.asked)
+        scope = Scope(self.parent, [*self.items], [*self.outs], self.aliases, self.searched)
         for part in parts:
             scope.add(part)
         return scope
 
 
-def is_unnamed(one: str | None, name: str) -> bool:
-    return one is None
+def is_unnamed(column: str | None, name: str) -> bool:
+    return column is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +184,9 @@ class NameRules:
     def fold_name(self, name: str) -> str:
         return name if self.fold is None else self.fold(name)
 
-    def is_meant(self, one: str | None, name: str) -> bool:
+    def is_meant(self, column: str | None, name: str) -> bool:
         """Return whether a column can be the one of that name."""
-        return one == name or self.may_be(one, name)
+        return column == name or self.may_be(column, name)
 
     def column(self, scope: Scope, name: str) -> Out | None:
         """Return what a bare name means: a column of the innermost level that has it, else a whole row; None if
@@ -249,9 +249,9 @@ class Variables:
     A variable can be read in one row and assigned in another, so a statement is resolved again until nothing changes.
     """
 
-    def __init__(self, held: Iterable[tuple[str, Sources]] = (), *, lost: bool = False) -> None:
+    def __init__(self, sources_by_name: Iterable[tuple[str, Sources]] = (), *, lost: bool = False) -> None:
         """Start with the variables' sources. `lost`: other code can have assigned anything to any of them."""
-        self._held: dict[str, Sources] = dict(held)
+        self._held: dict[str, Sources] = dict(sources_by_name)
         self._lost = lost
         self.put: dict[str, Sources] = {}
         self.is_settled = True
@@ -291,8 +291,8 @@ class Filters:
         levels: list[tuple[Scope, bool]] = []
         level: Scope | None = scope
         while level is not None:
-            levels.append((level, level.asked))
-            level.asked = False
+            levels.append((level, level.searched))
+            level.searched = False
             level = level.parent
         before, self._found = self._found, []
         try:
@@ -300,9 +300,9 @@ class Filters:
             filters = union(self._found)
         finally:
             self._found = before
-            depends = any(level.asked for level, _ in levels)
-            for level, asked in levels:
-                level.asked = level.asked or asked
+            depends = any(level.searched for level, _ in levels)
+            for level, was_searched in levels:
+                level.searched = level.searched or was_searched
         return union([sources, filters]) if depends else sources
 
 

@@ -11,12 +11,12 @@ from postern.inspection.lineage.scope import UNKNOWN, Out, Plain
 _DEEPEST: Final = 32  # nested views
 
 
-def also_named(plain: Plain, own: frozenset[ColumnRef]) -> Plain:
+def also_named(plain: Plain, own_names: frozenset[ColumnRef]) -> Plain:
     """Return the names of a view's column: the view's own, and those of each column that it passes through.
 
     A column that the view computes is plain to a rule that names only the view's column.
     """
-    return frozenset(names | own for names in plain) or frozenset({own})
+    return frozenset(names | own_names for names in plain) or frozenset({own_names})
 
 
 class Views:

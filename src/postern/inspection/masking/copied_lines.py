@@ -51,10 +51,10 @@ def mask_lines(detectors: Detectors, lines: Sequence[bytes], hits: Hits) -> list
 
 def _read(line: bytes, lead: bytes, detectors: Detectors, hits: Hits, *, bytes_too: bool = True) -> bytes:
     """Replace escapes by control characters, which are edges like the characters that they stand for."""
-    line = _ENCODED.sub(lambda found: bytes.fromhex(found[1].decode()), line)
+    line = _ENCODED.sub(lambda match: bytes.fromhex(match[1].decode()), line)
     if bytes_too:
-        line = _BYTES.sub(lambda found: _masked_bytes(found, detectors, hits), line)
-    return _CONTROL.sub(lambda found: found[0] if found[1] == b"\\" else lead + _SIGNS[found[1]], line)
+        line = _BYTES.sub(lambda match: _masked_bytes(match, detectors, hits), line)
+    return _CONTROL.sub(lambda match: match[0] if match[1] == b"\\" else lead + _SIGNS[match[1]], line)
 
 
 def _masked_bytes(match: re.Match[bytes], detectors: Detectors, hits: Hits) -> bytes:

@@ -118,13 +118,13 @@ _SEPARATORS = b",;/| &"
 
 @dataclass(frozen=True, slots=True)
 class CandidateForm:
-    """Form in a set, with its scores: `alone`, and `told` with a supporting word."""
+    """Form in a set, with its scores: `alone`, and `boosted` with a supporting word."""
 
     kind: str
     form: ValueForm
     words: Words | None
     alone: float
-    told: float
+    boosted: float
 
 
 def compile_column(value: bytes) -> Searcher:
@@ -169,9 +169,9 @@ class FormCatalogue:
         self.columns = tuple((kind, compile_column(whole.value).fullmatch, whole.mask) for kind, whole in wholes)
 
     def _add(self, kind: str, form: ValueForm, words: Words | None) -> None:
-        told = min(1.0, form.score + BOOST) if words else form.score
-        if told >= self.threshold:
-            self.looked.append(CandidateForm(kind, form, words, form.score, told))
+        score = min(1.0, form.score + BOOST) if words else form.score
+        if score >= self.threshold:
+            self.looked.append(CandidateForm(kind, form, words, form.score, score))
 
     def _candidate(self, entry: CandidateForm) -> bytes:
         if entry.form.quick is not None:
@@ -182,18 +182,20 @@ class FormCatalogue:
 class Detectors:
     """Detectors of some kinds for one column, or for texts without a column, with one fast search for all."""
 
-    __slots__ = ("_catalogue", "_extra", "_looked", "_told", "types")
+    __slots__ = ("_catalogue", "_extra", "_looked", "_named_types", "types")
 
-    def __init__(self, catalogue: FormCatalogue, types: frozenset[str], told: frozenset[str], doubted: bool) -> None:
+    def __init__(
+        self, catalogue: FormCatalogue, types: frozenset[str], named_types: frozenset[str], doubted: bool
+    ) -> None:
         self.types = types
         self._catalogue = catalogue
-        self._told = told
-        self._looked = [_lower_scores(entry, told) if doubted else entry for entry in catalogue.looked]
+        self._named_types = named_types
+        self._looked = [_lower_scores(entry, named_types) if doubted else entry for entry in catalogue.looked]
         # Forms that the column's name supports, although no context word is in the text.
         self._extra = [
             (index, compile_candidate(entry.form.candidate).search)
             for index, entry in enumerate(catalogue.looked)
-            if entry.kind in told and entry.alone < catalogue.threshold
+            if entry.kind in named_types and entry.alone < catalogue.threshold
         ]
 
     def worth(self, text: bytes) -> list[int]:
@@ -272,7 +274,7 @@ class Detectors:
     def _mask_form(self, index: int, text: bytes) -> MaskedText:
         entry = self._looked[index]
         threshold = self._catalogue.threshold
-        if entry.alone >= threshold or (entry.kind in self._told and entry.told >= threshold):
+        if entry.alone >= threshold or (entry.kind in self._named_types and entry.boosted >= threshold):
             return entry.form.mask(text)
         spans = [span for span, _ in self._spans(index, text)]
         if not spans:
@@ -283,18 +285,18 @@ class Detectors:
         """Yield the form's values whose score reaches the threshold."""
         entry = self._looked[index]
         threshold = self._catalogue.threshold
-        told_by_name = entry.kind in self._told
+        told_by_name = entry.kind in self._named_types
         behind = -1  # end of the last value that a word supported: `SSNs 1…, 2…`
         if told_by_name or entry.words is None or entry.alone >= threshold:
             values = entry.form.find(text)
         else:
             values = entry.words.find_near(text, entry.form.find)
         for start, end in values:
-            told = told_by_name
-            if not told and entry.words is not None and entry.alone < 1:
-                told = entry.words.speak_for(text, start) or (behind >= 0 and _in_a_list(text[behind:start]))
-                behind = end if told else -1
-            score = entry.told if told else entry.alone
+            is_named = told_by_name
+            if not is_named and entry.words is not None and entry.alone < 1:
+                is_named = entry.words.speak_for(text, start) or (behind >= 0 and _in_a_list(text[behind:start]))
+                behind = end if is_named else -1
+            score = entry.boosted if is_named else entry.alone
             if score >= threshold:
                 yield (start, end), score
 
@@ -303,10 +305,10 @@ def _in_a_list(between: bytes) -> bool:
     return 0 < len(between) <= 3 and not between.strip(_SEPARATORS)
 
 
-def _lower_scores(entry: CandidateForm, told: frozenset[str]) -> CandidateForm:
-    if entry.alone >= FIRM or entry.kind in told:
+def _lower_scores(entry: CandidateForm, named_types: frozenset[str]) -> CandidateForm:
+    if entry.alone >= FIRM or entry.kind in named_types:
         return entry
-    return CandidateForm(entry.kind, entry.form, entry.words, entry.alone - DOUBT, entry.told - DOUBT)
+    return CandidateForm(entry.kind, entry.form, entry.words, entry.alone - DOUBT, entry.boosted - DOUBT)
 
 
 def _replace_spans(text: bytes, spans: list[Span], form: ValueForm) -> MaskedText:
@@ -323,13 +325,13 @@ def _replace_spans(text: bytes, spans: list[Span], form: ValueForm) -> MaskedTex
 
 def _remove_overlaps(spans: list[tuple[int, int, float, int]]) -> list[tuple[int, int, float, int]]:
     """Remove overlaps: the longer one stays; of two equal ones, the one with the higher score."""
-    kept: list[tuple[int, int, float, int]] = []
+    remaining: list[tuple[int, int, float, int]] = []
     for span in sorted(spans, key=lambda span: (span[0], -span[1], -span[2], span[3])):
-        if not kept or span[0] >= kept[-1][1]:
-            kept.append(span)
-        elif span[1] > kept[-1][1] and span[2] > kept[-1][2]:
-            kept[-1] = span
-    return kept
+        if not remaining or span[0] >= remaining[-1][1]:
+            remaining.append(span)
+        elif span[1] > remaining[-1][1] and span[2] > remaining[-1][2]:
+            remaining[-1] = span
+    return remaining
 
 
 @lru_cache(maxsize=512)
@@ -350,17 +352,17 @@ def _for_hints(
     custom: tuple[CustomType, ...],
     threshold: float,
     language: LanguageModel | None,
-    told: frozenset[str],
+    named_types: frozenset[str],
     doubted: bool,
 ) -> Detectors:
-    return Detectors(_catalogue_for(types, custom, threshold, language), types, told, doubted)
+    return Detectors(_catalogue_for(types, custom, threshold, language), types, named_types, doubted)
 
 
 @lru_cache(maxsize=2048)
 def _hints(types: frozenset[str], tokens: tuple[str, ...]) -> tuple[frozenset[str], bool]:
     """Return the kinds that a column's name supports, and whether it names something else."""
-    told = types.intersection(_NAMED[place] for place in _which_named(spelled_out(tokens)) or ())
-    return told, not told and names_another_thing(tokens)
+    named_types = types.intersection(_NAMED[place] for place in _which_named(spelled_out(tokens)) or ())
+    return named_types, not named_types and names_another_thing(tokens)
 
 
 _WORDS = {detector.type: Words(detector.words) for detector in ORDER if detector.words}
@@ -383,5 +385,5 @@ def detectors_for(
     """
     names: frozenset[str] = frozenset(types)
     language = language or provided_model()
-    told, doubted = _hints(names, tokens_of(column)) if column else (frozenset(), False)
-    return _for_hints(names, custom, threshold, language, told, doubted)
+    named_types, doubted = _hints(names, tokens_of(column)) if column else (frozenset(), False)
+    return _for_hints(names, custom, threshold, language, named_types, doubted)

@@ -160,12 +160,12 @@ def _without(text: bytes, may_stay: Known) -> bytes:
     # A value can contain quotes: `' Ada '` is quoted as `'' Ada ''`. A text with a mask in it can be the client's
     # choice.
     is_chosen = MASK in text
-    text = _UNQUOTED.sub(lambda found: found[0] if may_stay(found[0]) else MASK, _ROW.sub(MASK, text))
+    text = _UNQUOTED.sub(lambda match: match[0] if may_stay(match[0]) else MASK, _ROW.sub(MASK, text))
     segments = [match[1] for match in _QUOTED.finditer(text)]
     if is_chosen or not all(segment == MASK or (segment and may_stay(segment)) for segment in segments):
         text = _ALL_QUOTED.sub(rb"\g<from>" + MASK + rb"\g<to>", text)
-    text = _NUMBER.sub(lambda found: found[0] if may_stay(found[0]) else MASK, text)
-    return _BEHIND.sub(lambda found: found[0] if _may_follow(found[0][2:], may_stay) else b": " + MASK, text)
+    text = _NUMBER.sub(lambda match: match[0] if may_stay(match[0]) else MASK, text)
+    return _BEHIND.sub(lambda match: match[0] if _may_follow(match[0][2:], may_stay) else b": " + MASK, text)
 
 
 def _may_follow(tail: bytes, may_stay: Known) -> bool:

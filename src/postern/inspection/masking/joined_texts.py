@@ -25,6 +25,15 @@ class Hits:
             self.counts[kind] = self.counts.get(kind, 0) + hits
             self.size += size
 
+    def clear(self) -> None:
+        self.counts = {}
+        self.size = 0
+
+    def merge(self, other: Hits) -> None:
+        for kind, count in other.counts.items():
+            self.add(kind, count, 0)
+        self.size += other.size
+
 
 def mask_texts(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
     """Mask each text on its own; return None if there is nothing to mask. Adds to `hits`."""

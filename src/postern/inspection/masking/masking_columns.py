@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from postern.domain.rules.masking import MaskingRule, Strictness
+from postern.domain.sessions.results import Mask
 from postern.domain.targets.target_schema import ColumnRef, Origin
 from postern.inspection.lineage.unread import UnreadText
 from postern.inspection.masking.origins import ColumnPatterns, Origins, Sources
@@ -25,6 +26,7 @@ class ColumnRule:
 
     def __init__(self, rule: MaskingRule, substitutes: Substitutes) -> None:
         self.name = rule.name
+        self.mask = Mask(rule.name, rule.strategy.value)
         self.substitutes = substitutes
         self.finds = rule.finds
         self.is_strict = rule.strictness is Strictness.STRICT
@@ -152,7 +154,7 @@ class ColumnRules:
         return rule.patterns.match(ref, self._origins.tags(ref) if self._origins else frozenset())
 
 
-def _either(one: Origin | None, other: Origin | None) -> Origin | None:
-    if one is None or other is None:
+def _either(origin: Origin | None, other: Origin | None) -> Origin | None:
+    if origin is None or other is None:
         return None
-    return Origin(one.refs | other.refs, one.plain | other.plain if one.plain and other.plain else frozenset())
+    return Origin(origin.refs | other.refs, origin.plain | other.plain if origin.plain and other.plain else frozenset())

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from postern.domain.rules.masking import InfoType, MaskingRule, Strategy, Strictness
+from postern.domain.sessions.results import Mask
 from postern.domain.targets.target_schema import Origin, TargetSchema
 from postern.errors import ProtocolViolation
 from postern.inspection.lineage.unread import UnreadText
+from postern.inspection.masked_cells import mark_cells
 from postern.inspection.masking.copied_lines import mask_lines
 from postern.inspection.masking.copy_formats import type_of
 from postern.inspection.masking.detectors import THRESHOLD, Detectors
@@ -30,7 +33,7 @@ from postern.inspection.masking.error_messages import (
     nothing_known,
     withhold_values,
 )
-from postern.inspection.masking.joined_texts import Hits, mask_texts
+from postern.inspection.masking.joined_texts import SEPARATOR, Hits, mask_texts
 from postern.inspection.masking.json_documents import mask_documents
 from postern.inspection.masking.masking_columns import (
     STRENGTH,
@@ -53,6 +56,7 @@ from postern.interception.events import (
     Column,
     Event,
     Heading,
+    Mark,
     Note,
     Operation,
     Output,
@@ -81,19 +85,25 @@ _FETCHED_LENGTH = 64 * 1024  # … characters of one; longer ones are not resolv
 _MEANINGS = 32  # texts that one request can execute; with more, the origin is unknown
 _PLANS = 256
 _NOTES = 100  # waiting to be recorded
+_MIXED = 512  # bytes of masked texts of a column that are searched again, to tell several types apart
+
+# Messages lose values that rules about columns hide, whichever rule it is.
+_MESSAGE = "MESSAGE"
+_MESSAGE_MASK = Mask("", Strategy.REPLACE.value, (_MESSAGE,))
 
 # Query whose lineage is the origin of the number that a session stores for LAST_INSERT_ID().
 _LAST_ID_QUERY = "select last_insert_id()"
 _LAST_ID = (Column("last_insert_id()", TextKind.NUMBER),)
 
-NOT_INSPECTED = "an answer was passed on without inspection"
+NOT_INSPECTED = "a result was forwarded without inspection"
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """Plan for the columns of a result: each is masked by a rule, or searched for values.
 
-    `computed` are the indexes of columns that become constants.
+    `computed` are the indexes of columns that become constants. `marks` are those of columns that rules mask as a
+    whole.
     """
 
     decided: Decided
@@ -101,6 +111,7 @@ class _Plan:
     searches: tuple[tuple[tuple[ValueSearch, Detectors], ...], ...]
     touched: list[bool]
     computed: tuple[int, ...]
+    marks: tuple[Mark, ...]
 
 
 class Masking:
@@ -153,9 +164,11 @@ class Masking:
         if isinstance(event, Operation):
             return self._see_operation(event, session)
         hits = Hits()
+        earlier_marks = len(session.marks)
         try:
             refusal = self._see(event, hits, session)
         except Exception as error:
+            del session.marks[earlier_marks:]
             session.metrics.not_inspected += 1
             if self._is_strict or not isinstance(event, (Rows, Output)):
                 raise
@@ -181,10 +194,10 @@ class Masking:
         self._record_operation(operation)
         return FORWARD
 
-    def _continue(self, operation: Operation, session: SessionView, unread: UnreadText, found: object) -> Verdict:
+    def _continue(self, operation: Operation, session: SessionView, unread: UnreadText, result: object) -> Verdict:
         """Continue after one part was resolved: a text that it executes can still be unresolved."""
         if unread.size > AT_ONCE:
-            unread.keep(found)
+            unread.keep(result)
         else:
             unread.read()
         return self._see_operation(operation, session)
@@ -244,7 +257,7 @@ class Masking:
             if isinstance(event, Heading):
                 self._describe(event, plan, self._statements_of_answer(event.exchange))
             else:
-                self._mask_rows(plan, event, hits)
+                self._mask_rows(plan, event, hits, session.marks)
             return None
         if isinstance(event, Summary):
             self._summarise(event)
@@ -253,7 +266,7 @@ class Masking:
             return None
         # First as a terminal displays it: a search in raw bytes misses values that escape sequences interrupt.
         displayed = event.rendered_texts()
-        if displayed and (replacements := self._mask_texts(event.channel, displayed, hits)) is not None:
+        if displayed and (replacements := self._mask_texts(event.channel, displayed, hits, session.marks)) is not None:
             event.replace_rendered_texts(replacements)
         texts = event.texts()
         if not texts:
@@ -271,7 +284,7 @@ class Masking:
                 refusal, masked = self._mask_message(self._columns, event, texts, hits, session)
                 if refusal is not None:
                     return refusal
-        replacements = self._mask_texts(event.channel, texts if masked is None else masked, hits)
+        replacements = self._mask_texts(event.channel, texts if masked is None else masked, hits, session.marks)
         masked = masked if replacements is None else replacements
         if masked is not None:
             event.replace(masked)
@@ -312,12 +325,16 @@ class Masking:
         if any(decided.chosen) or decided.doubts:
             summary.hide_insert_id()
 
-    def _mask_texts(self, channel: Channel, texts: list[bytes], hits: Hits) -> list[bytes] | None:
+    def _mask_texts(self, channel: Channel, texts: list[bytes], hits: Hits, marks: list[Mark]) -> list[bytes] | None:
         mask = mask_lines if channel is Channel.COPY else mask_texts
         masked: list[bytes] | None = None
-        for _, detectors in self._texts:
-            replacements = mask(detectors, texts if masked is None else masked, hits)
+        for search, detectors in self._texts:
+            found = Hits()
+            replacements = mask(detectors, texts if masked is None else masked, found)
             masked = masked if replacements is None else replacements
+            if found.counts:
+                hits.merge(found)
+                marks.append(Mark(search.mask_of(found.counts), count=sum(found.counts.values())))
         return masked
 
     def _plan(self, rows: Rows, schema: TargetSchema | None) -> _Plan:
@@ -359,10 +376,12 @@ class Masking:
         computed = tuple(
             place for place, choice in enumerate(decided.chosen) if choice is not None and not choice.plain
         )
-        return _Plan(decided, changes, searches, touched, computed)
+        return _Plan(decided, changes, searches, touched, computed, _mark_columns(decided))
 
-    def _mask_rows(self, plan: _Plan, rows: Rows, hits: Hits) -> None:
+    def _mask_rows(self, plan: _Plan, rows: Rows, hits: Hits, marks: list[Mark]) -> None:
+        marks += plan.marks
         rows.expect(plan.touched)
+        found = Hits()  # of one column and rule
         for index, column in enumerate(rows.columns):
             chosen = plan.decided.chosen[index]
             change = plan.changes[index]
@@ -373,16 +392,20 @@ class Masking:
             if mask is None:
                 continue
             for search, detectors in plan.searches[index]:
+                texts = rows.texts(index)
+                masked = mask(detectors, texts, found) if texts else None
+                if masked is None:
+                    continue
                 if search.strategy is Strategy.NULL or (
                     column.kind in _SCALAR_KINDS and search.strategy is not Strategy.REPLACE
                 ):
-                    if mask(detectors, rows.texts(index), Hits()) is not None:
-                        rows.change(index, search.change(detectors, hits))
-                    continue
-                texts = rows.texts(index)
-                masked = mask(detectors, texts, hits) if texts else None
-                if masked is not None:
+                    found.clear()
+                    rows.change(index, search.change(detectors, found))
+                else:
                     rows.replace(index, masked)
+                hits.merge(found)
+                marks += mark_cells(rows, index, _masks_of(search, detectors, texts, masked, found))
+                found.clear()
 
     def _mask_copy(self, columns: ColumnRules, event: Output, hits: Hits, session: SessionView) -> Refuse | None:
         """Mask copied data by rules about columns. Returns None if it can pass."""
@@ -403,6 +426,7 @@ class Masking:
                 for choice, counts in zip(decided.chosen, event.change(form, changes), strict=True):
                     if choice is not None:
                         hits.add(choice.rule.name, *counts)
+                        session.marks.append(Mark(choice.rule.mask, count=event.rows))
                 return None
         doubts = tuple(Doubt(choice.rule, "") for choice in decided.chosen if choice is not None)
         return self._handle_doubts(Decided((), doubts), event.exchange, session)
@@ -438,7 +462,8 @@ class Masking:
         changed = [old for old, new in zip(texts, masked or texts, strict=True) if old != new]
         if not changed:
             return None, None
-        hits.add("MESSAGE", len(changed), sum(map(len, changed)))
+        hits.add(_MESSAGE, len(changed), sum(map(len, changed)))
+        session.marks.append(Mark(_MESSAGE_MASK, count=len(changed)))
         return None, masked
 
     def _handle_doubts(self, decided: Decided, exchange: int, session: SessionView) -> Refuse | None:
@@ -467,6 +492,35 @@ class Masking:
         if exchange != self._noted and len(session.notes) < _NOTES:
             self._noted = exchange
             session.notes.append(Note(NOT_INSPECTED, {"why": why, "exchange": str(exchange)}))
+
+
+def _mark_columns(decided: Decided) -> tuple[Mark, ...]:
+    """Return the marks of columns that rules mask as a whole.
+
+    All cells are marked, also those that are NULL or equal to their replacement: the others would be known.
+    """
+    columns: dict[Mask, list[int]] = {}
+    for place, choice in enumerate(decided.chosen):
+        if choice is not None:
+            columns.setdefault(choice.rule.mask, []).append(place)
+    return tuple(Mark(mask, tuple(places), whole=True) for mask, places in columns.items())
+
+
+def _masks_of(
+    search: ValueSearch, detectors: Detectors, texts: Sequence[bytes], masked: Sequence[bytes], found: Hits
+) -> list[Mask]:
+    """Return the masks of the changed texts, in order; or one mask, if all have the same, or they are long."""
+    if len(found.counts) == 1:
+        return [search.mask_of(found.counts)]
+    changed = [old for old, new in zip(texts, masked, strict=True) if old != new]
+    joined = SEPARATOR.join(changed)
+    if len(joined) > _MIXED:
+        return [search.mask_of(found.counts)]
+    starts = list(itertools.accumulate((len(text) + 1 for text in changed), initial=0))
+    types: list[set[str]] = [set() for _ in changed]
+    for match in detectors.find(joined):
+        types[bisect_right(starts, match.start) - 1].add(match.type)
+    return [search.mask_of(each or found.counts) for each in types]
 
 
 def _change(chosen: ChosenRule, of: Origin | None, schema: TargetSchema | None) -> Change:

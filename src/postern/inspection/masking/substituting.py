@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from postern.domain.rules.masking import CustomType, InfoType, MaskingRule, Strategy
+from postern.domain.sessions.results import Mask
 from postern.inspection.masking.detector import Found, MaskedText
 from postern.inspection.masking.detectors import ROUNDS, Detectors, detectors_for
 from postern.inspection.masking.joined_texts import Hits, mask_texts
@@ -16,6 +17,7 @@ from postern.inspection.masking.scalars import mask_addresses, mask_numbers
 from postern.inspection.masking.strategies import Substitutes
 from postern.interception.events import Change, Scalar
 
+_MASKS = 256  # sets of types found together
 _NUMBERS = frozenset({Scalar.SMALLINT, Scalar.INTEGER, Scalar.BIGINT, Scalar.DECIMAL})
 _TEXTS = frozenset({Scalar.TEXT, Scalar.BYTES, Scalar.OTHER})
 
@@ -31,9 +33,9 @@ def _lies_within(spans: list[_Span], start: int, end: int) -> bool:
 class _Changed:
     """Text with replaced parts, from left to right. `made` are the parts that earlier rounds inserted."""
 
-    def __init__(self, text: bytes, made: list[_Span]) -> None:
+    def __init__(self, text: bytes, new_spans: list[_Span]) -> None:
         self._text = text
-        self._made = made
+        self._made = new_spans
         self._next = 0  # index in `made`
         self._read = 0  # position in the text
         self._size = 0  # size of the parts
@@ -109,7 +111,7 @@ class Substituting(Detectors):
 
 
 class ValueSearch:
-    """Value search of one rule, with its replacements."""
+    """Value search of one rule, with its replacements. `rule` is the rule's name, empty without one."""
 
     def __init__(
         self,
@@ -117,7 +119,10 @@ class ValueSearch:
         custom: tuple[CustomType, ...],
         threshold: float,
         substitutes: Substitutes,
+        rule: str = "",
     ) -> None:
+        self._rule = rule
+        self._masks: dict[frozenset[str], Mask] = {}
         self._types = types
         self._custom = custom
         self._threshold = threshold
@@ -129,6 +134,16 @@ class ValueSearch:
         finder = detectors_for(self._types, self._custom, self._threshold, column)
         return finder if self.strategy is Strategy.REPLACE else Substituting(finder, self.substitutes)
 
+    def mask_of(self, found: Iterable[str]) -> Mask:
+        """Return the mask of a value in which these types were found."""
+        types = frozenset(found)
+        mask = self._masks.get(types)
+        if mask is None:
+            if len(self._masks) >= _MASKS:
+                self._masks.clear()
+            mask = self._masks[types] = Mask(self._rule, self.strategy.value, tuple(sorted(map(str, types))))
+        return mask
+
     def change(self, detectors: Detectors, hits: Hits) -> Change:
         """Return the change for values that become NULL or other values of their type, if something is found in
         them.
@@ -136,16 +151,16 @@ class ValueSearch:
 
         def by(scalar: Scalar, value: bytes) -> bytes | None:
             if scalar in _TEXTS:
-                found = mask_texts(detectors, [value], hits)
+                masked = mask_texts(detectors, [value], hits)
             elif scalar is Scalar.JSON:
-                found = mask_documents(detectors, [value], hits)
+                masked = mask_documents(detectors, [value], hits)
             elif scalar in _NUMBERS:
-                found = mask_numbers(detectors, [value], hits)
+                masked = mask_numbers(detectors, [value], hits)
             elif scalar is Scalar.ADDRESS:
-                found = mask_addresses(detectors, [value], hits)
+                masked = mask_addresses(detectors, [value], hits)
             else:
                 return value
-            if found is None:
+            if masked is None:
                 return value
             new = self.substitutes.change(scalar, value)
             while new is not None and scalar in _NUMBERS and is_card(new):
@@ -156,4 +171,4 @@ class ValueSearch:
 
 
 def search_of(rule: MaskingRule, substitutes: Substitutes) -> ValueSearch:
-    return ValueSearch(rule.types, rule.custom_types, rule.threshold, substitutes)
+    return ValueSearch(rule.types, rule.custom_types, rule.threshold, substitutes, rule.name)

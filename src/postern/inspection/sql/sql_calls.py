@@ -62,9 +62,9 @@ def _effects_of(
         if name in functions.harmless and not quoted:
             return frozenset()
     dotted = ".".join(part.upper() for part in parts[-2:])
-    for known in (dotted, parts[-2].upper() if len(parts) > 1 else name):
-        if known in functions.packages:
-            return functions.packages[known]
+    for spelling in (dotted, parts[-2].upper() if len(parts) > 1 else name):
+        if spelling in functions.packages:
+            return functions.packages[spelling]
     if schema is not None and _declared_harmless(parts, schema):
         return frozenset()
     return frozenset({Effect.UNKNOWN})

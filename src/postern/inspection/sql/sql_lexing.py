@@ -81,10 +81,10 @@ def _alone(text: str, start: int, end: int) -> bool:
     return _LINE_START.search(text, max(0, start - 100), start) is not None and _LINE_END.match(text, end) is not None
 
 
-def _body(found: str) -> str:
+def _body(literal: str) -> str:
     """Return a string's content: between its first quote and its last character."""
-    opening = min(place for place in (found.find("'"), found.find('"')) if place >= 0)
-    return found[opening + 1 : -1]
+    opening = min(place for place in (literal.find("'"), literal.find('"')) if place >= 0)
+    return literal[opening + 1 : -1]
 
 
 def why_unreadable(text: str, place: int) -> str:

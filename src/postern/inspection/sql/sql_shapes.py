@@ -60,12 +60,12 @@ class Shapes:
 
         def replace_site(site: re.Match[str]) -> str:
             if site["list"]:
-                return site[1] + site["member"] + self.literal.sub(lambda one: place_of(one[0]), site["list"])
+                return site[1] + site["member"] + self.literal.sub(lambda match: place_of(match[0]), site["list"])
             literal = site["value"] or site["limit"]
             if literal is None:
                 return site[0]
-            found = site[1] + (site["column"] or site["limits"]) + place_of(literal)
-            return found + site["and"] + place_of(site["highest"]) if site["between"] else found
+            text = site[1] + (site["column"] or site["limits"]) + place_of(literal)
+            return text + site["and"] + place_of(site["highest"]) if site["between"] else text
 
         shape = self.site.sub(replace_site, text)
         if not places or len(places) > _MOST or _LEFT_OVER.search(shape) is not None or self.odd.search(shape):

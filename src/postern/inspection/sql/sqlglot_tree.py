@@ -232,7 +232,7 @@ def _parse(text: str, grammar: Grammar) -> exp.Expr:
     except Exception as error:
         raise UnreadableSql(f"it could not be parsed ({type(error).__name__})") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Expr):
-        raise UnreadableSql("it is read as no statement, or as several")
+        raise UnreadableSql("it is parsed as no statement or as several")
     return trees[0]
 
 
@@ -254,7 +254,7 @@ def _check_accounted(tokens: Sequence[SqlToken], nodes: Sequence[exp.Expr], gram
         accounted.update(_words_of(node))
     for word, count in words.items():
         if count > accounted[word] + functions[word]:
-            raise UnreadableSql(f"{word} is where it can start another statement")
+            raise UnreadableSql(f"{word} is at a place where it can start another statement")
 
 
 def _words_of(node: exp.Expr) -> list[str]:

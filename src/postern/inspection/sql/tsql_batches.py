@@ -168,12 +168,12 @@ def _takes_select(current: Sequence[SqlToken], verb: str, listed: set[str]) -> b
 
 
 def _top_keys(tokens: Sequence[SqlToken]) -> set[str]:
-    found, depth = set(), 0
+    top_keys, depth = set(), 0
     for token in tokens:
         if token.key == "(":
             depth += 1
         elif token.key == ")":
             depth -= 1
         elif depth == 0:
-            found.add(token.key)
-    return found
+            top_keys.add(token.key)
+    return top_keys

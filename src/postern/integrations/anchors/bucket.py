@@ -39,7 +39,7 @@ class BucketAnchor:
         try:
             self._client = boto3.client("s3", config=config)
         except (BotoCoreError, ValueError) as error:
-            raise Misconfigured(f"the bucket of anchors cannot be used: {error}", field="anchor_bucket") from None
+            raise Misconfigured(f"the anchor bucket cannot be used: {error}", field="anchor_bucket") from None
 
     async def put(self, checkpoint: Checkpoint, line: bytes) -> None:
         """Store a checkpoint. A repeated call adds a version of the object; the first one stays. Raises Unavailable."""
@@ -58,6 +58,6 @@ class BucketAnchor:
             )
         except ClientError as error:
             code = error.response.get("Error", {}).get("Code", "")
-            raise Unavailable(f"the bucket {self._bucket} refuses the checkpoint: {code}") from None
+            raise Unavailable(f"the bucket {self._bucket!r} rejected the checkpoint: {code}") from None
         except BotoCoreError as error:
-            raise Unavailable(f"the bucket {self._bucket} does not answer: {type(error).__name__}") from None
+            raise Unavailable(f"the bucket {self._bucket!r} does not answer: {type(error).__name__}") from None

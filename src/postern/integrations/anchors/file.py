@@ -24,7 +24,9 @@ class FileAnchor:
             async with asyncio.timeout(_DEADLINE):
                 await asyncio.to_thread(_append, self._path, line + b"\n")
         except TimeoutError:
-            raise Unavailable(f"{self._path} did not take the checkpoint in {_DEADLINE:g} seconds") from None
+            raise Unavailable(
+                f"writing the checkpoint to {self._path} took longer than {_DEADLINE:g} seconds"
+            ) from None
         except OSError as error:
             raise Unavailable(f"{self._path} cannot be written: {error.strerror}") from None
 
@@ -36,7 +38,7 @@ def _append(path: Path, line: bytes) -> None:
         written = os.write(descriptor, line)
         if written < len(line):  # the disk is full: the next attempt begins a new line
             os.write(descriptor, b"\n")
-            raise OSError(0, "only a part of the line was written")
+            raise OSError(0, "only a part of the line was written; the disk may be full")
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

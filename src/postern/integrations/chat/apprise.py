@@ -36,7 +36,7 @@ class Apprise:
         # Separate threads: a receiver that hangs blocks only others of this kind.
         self._threads = ThreadPoolExecutor(THREADS, "apprise")
 
-    async def notify(self, sink: Sink, card: Card, known: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
+    async def notify(self, sink: Sink, card: Card, previous: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
         lines = [card.state, *(f"{label}: {value}" for label, value in card.facts)]
         if card.input:
             lines += ["", card.input[:MAX_INPUT] + ("\n… (more on the page)" if len(card.input) > MAX_INPUT else "")]
@@ -59,7 +59,7 @@ class Apprise:
         if scheme in self._hosted:
             return None
         if scheme not in self._direct:
-            raise Denied(f"{scheme}: is not a supported service of Apprise")
+            raise Denied(f"the Apprise service {scheme}:// is not supported")
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port or _DEFAULT_PORTS[scheme.endswith("s")]
@@ -75,27 +75,27 @@ def _notify(url: str, title: str, body: str, where: Where | None) -> bool:
     try:
         import apprise
     except ImportError:
-        raise Unavailable("Apprise is not installed here: pip install 'postern[apprise]'") from None
+        raise Unavailable("Apprise is not installed here; run: pip install 'postern[apprise]'") from None
     asset = apprise.AppriseAsset(http_redirects=False, secure_logging=True, async_mode=False)
-    made: Any = apprise.Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
-    if made is None:
+    service: Any = apprise.Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
+    if service is None:
         raise Denied("Apprise cannot read this address")
-    if getattr(made, "template", None):
+    if getattr(service, "template", None):
         raise Denied("Apprise would fetch a template from a URL in the address")
-    if where is not None and where != _where(made):
+    if where is not None and where != _where(service):
         raise Denied("Apprise finds a different host in this address")
     # Whatever the URL sets.
-    made.redirects, made.verify_certificate = False, True
-    made.socket_connect_timeout = made.socket_read_timeout = PATIENCE
+    service.redirects, service.verify_certificate = False, True
+    service.socket_connect_timeout = service.socket_read_timeout = PATIENCE
     try:
-        return bool(made.notify(body=body, title=title, body_format=apprise.NotifyFormat.TEXT))
+        return bool(service.notify(body=body, title=title, body_format=apprise.NotifyFormat.TEXT))
     except Exception as error:  # its text may contain the URL, which is a secret
         raise Unavailable(f"Apprise failed: {type(error).__name__}") from None
 
 
-def _where(made: Any) -> Where | None:
+def _where(service: Any) -> Where | None:
     try:
-        address = ipaddress.ip_address(str(made.host).strip("[]"))
+        address = ipaddress.ip_address(str(service.host).strip("[]"))
     except ValueError:
         return None
-    return address, made.port or _DEFAULT_PORTS[bool(made.secure)]
+    return address, service.port or _DEFAULT_PORTS[bool(service.secure)]

@@ -40,13 +40,13 @@ class EmailNotifier:
         self._host = host
         self._now = now
 
-    async def notify(self, sink: Sink, card: Card, known: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
+    async def notify(self, sink: Sink, card: Card, previous: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
         """Return ("", the Message-ID of the thread's first mail). A retry has the same Message-ID, so readers see one
         mail."""
-        first = known[1] if known is not None else _id(sink, event_id)
+        first = previous[1] if previous is not None else _id(sink, event_id)
         email_message = message(sink, card, self._now())
         email_message["Message-ID"] = _id(sink, event_id)
-        if known is not None:
+        if previous is not None:
             email_message["In-Reply-To"] = email_message["References"] = first
         await self._send(sink, email_message)
         return "", first
@@ -57,7 +57,7 @@ class EmailNotifier:
         email_message.set_content(text + "\n")
         await self._send(sink, email_message)
 
-    async def _send(self, sink: Sink, made: EmailMessage) -> None:
+    async def _send(self, sink: Sink, mail: EmailMessage) -> None:
         """Send to all recipients or none. Raises Denied, Unavailable."""
         parts = urlsplit(sink.address)
         host, port = parts.hostname or "", parts.port or 0
@@ -65,20 +65,20 @@ class EmailNotifier:
         address = await self._receivers.address_of(host, port, private=is_plain)
         try:
             async with asyncio.timeout(DEADLINE):
-                await self._hand_over(sink, made, (host, address, port), parts.scheme)
+                await self._hand_over(sink, mail, (host, address, port), parts.scheme)
         except TimeoutError:
-            raise Unavailable(f"{host} did not take the mail in {DEADLINE:g} seconds") from None
+            raise Unavailable(f"{host} did not accept the mail within {DEADLINE:g} seconds") from None
         except aiosmtplib.SMTPAuthenticationError as error:
-            raise Unavailable(f"{host} rejects the user name or password: {error.code}") from None
+            raise Unavailable(f"{host} rejected the user name or password: {error.code}") from None
         except (aiosmtplib.SMTPRecipientsRefused, aiosmtplib.SMTPSenderRefused) as error:
-            raise Denied(f"{host} refuses the sender or a recipient: {error}") from None
+            raise Denied(f"{host} rejected the sender or a recipient: {error}") from None
         except aiosmtplib.SMTPResponseException as error:
             kind = Denied if 500 <= error.code < 600 else Unavailable
             raise kind(f"{host} answered {error.code} {error.message}") from None
         except (OSError, ssl.SSLError, aiosmtplib.SMTPException) as error:
             raise Unavailable(f"{host} cannot be reached: {error}") from None
 
-    async def _hand_over(self, sink: Sink, made: EmailMessage, where: tuple[str, str, int], scheme: str) -> None:
+    async def _hand_over(self, sink: Sink, mail: EmailMessage, where: tuple[str, str, int], scheme: str) -> None:
         host, address, port = where
         # Connect to the checked address; the certificate must be for the name.
         connected = await _connect(address, port)
@@ -95,10 +95,13 @@ class EmailNotifier:
             await client.connect()
             if "username" in sink.keys:
                 await client.login(sink.keys["username"].reveal(), sink.keys["password"].reveal())
-            sender, to = made["From"], [one.strip() for one in sink.options["to"].split(",") if one.strip()]
-            refused, _ = await client.send_message(made, sender=str(sender), recipients=to)
+            sender, to = (
+                mail["From"],
+                [recipient.strip() for recipient in sink.options["to"].split(",") if recipient.strip()],
+            )
+            refused, _ = await client.send_message(mail, sender=str(sender), recipients=to)
             if refused:  # a retry would send it twice to the others
-                log.warning("%s refuses %s; the other recipients have the mail", host, ", ".join(refused))
+                log.warning("%s rejected the recipients %s; the mail was sent to the others", host, ", ".join(refused))
             with suppress(aiosmtplib.SMTPException):
                 await client.quit()
         finally:
@@ -122,10 +125,10 @@ def message(sink: Sink, card: Card, now: datetime) -> EmailMessage:
     email_message = _new_message(sink, f"{card.title}: {card.state}", now)
     words = "Decide here" if card.is_open else "More here"
     facts = [f"{label}: {value}" for label, value in card.facts]
-    given = card.input or ""
-    cut = given[:MAX_INPUT] + ("\n… (more on the page)" if len(given) > MAX_INPUT else "")
-    shown = [card.title, card.state, "", f"{words}: {card.url}", "", *facts, *(["", cut] if cut else [])]
-    email_message.set_content("\n".join(shown) + "\n")
+    text = card.input or ""
+    cut = text[:MAX_INPUT] + ("\n… (more on the page)" if len(text) > MAX_INPUT else "")
+    lines = [card.title, card.state, "", f"{words}: {card.url}", "", *facts, *(["", cut] if cut else [])]
+    email_message.set_content("\n".join(lines) + "\n")
     rows = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(label, value) for label, value in card.facts)
     code = Markup("<pre>{}</pre>").format(cut) if cut else Markup("")
     html = _HTML.format(title=card.title, state=card.state, url=card.url, words=words, facts=rows, input=code)

@@ -42,13 +42,13 @@ class Slack:
     def __init__(self, receivers: Receivers) -> None:
         self._receivers = receivers
 
-    async def notify(self, sink: Sink, card: Card, known: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
-        """Send or update a message. Return its (channel, ts); `known` is the current one."""
+    async def notify(self, sink: Sink, card: Card, previous: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
+        """Send or update a message. Return its (channel, ts); `previous` is the current one."""
         content = {"blocks": blocks(card), "text": escape_text(f"{card.title}: {card.state}")[:MAX_SECTION]}
-        if known is not None:
+        if previous is not None:
             try:
-                await self._call(sink, "chat.update", {"channel": known[0], "ts": known[1], **content})
-                return known
+                await self._call(sink, "chat.update", {"channel": previous[0], "ts": previous[1], **content})
+                return previous
             except MessageGone:
                 pass
         options = {"unfurl_links": False, "unfurl_media": False}
@@ -103,37 +103,37 @@ def escape_text(text: str) -> str:
 def blocks(card: Card) -> list[dict[str, Any]]:
     """Return the blocks of a card: 50 at most, and MAX_ALL bytes; every text is within its limit."""
     for facts, line, characters in _SHORTER:
-        found = _blocks(card, facts, line, characters)
-        if len(json.dumps(found)) <= MAX_ALL:
+        content = _blocks(card, facts, line, characters)
+        if len(json.dumps(content)) <= MAX_ALL:
             break
-    return found
+    return content
 
 
 def _blocks(card: Card, most: int, line: int, characters: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [
+    content: list[dict[str, Any]] = [
         {"type": "header", "text": _plain("Review", MAX_HEADER)},
         {"type": "section", "text": _plain(f"{card.title[:500]}\n{_cut(card.state, line)}", MAX_SECTION)},
     ]
     facts = [_plain(f"{label}: {value}", line) for label, value in card.facts[:most]]
     starts = range(0, len(facts), MAX_FIELDS)
-    found += [{"type": "section", "fields": facts[start : start + MAX_FIELDS]} for start in starts]
+    content += [{"type": "section", "fields": facts[start : start + MAX_FIELDS]} for start in starts]
     if card.input:
-        found.append(
+        content.append(
             {"type": "section", "text": {"type": "mrkdwn", "text": _code(card.input, characters), "verbatim": True}}
         )
     if card.is_open:
-        found.append({"type": "actions", "block_id": f"postern_{card.review_id}", "elements": _buttons(card)})
+        content.append({"type": "actions", "block_id": f"postern_{card.review_id}", "elements": _buttons(card)})
     page = f"<{escape_text(card.url)}|Open the review>"
-    found.append({"type": "context", "elements": [{"type": "mrkdwn", "text": page, "verbatim": True}]})
-    return found
+    content.append({"type": "context", "elements": [{"type": "mrkdwn", "text": page, "verbatim": True}]})
+    return content
 
 
 def _buttons(card: Card) -> list[dict[str, Any]]:
-    wanted = [(APPROVE, "Approve", "primary"), (REJECT, "Reject", "danger")]
+    actions = [(APPROVE, "Approve", "primary"), (REJECT, "Reject", "danger")]
     if card.may_force:
-        wanted.append((FORCE, "Force approval", ""))
+        actions.append((FORCE, "Force approval", ""))
     buttons = []
-    for action, words, style in wanted:
+    for action, words, style in actions:
         button = {"type": "button", "action_id": action, "text": _plain(words, 75), "value": str(card.review_id)}
         buttons.append(button | ({"style": style} if style else {}))
     return buttons
@@ -144,11 +144,11 @@ def _code(text: str, most: int) -> str:
     if not most:
         return _CUT
     cut = len(text) > most
-    shown = escape_text(text[:most].replace("`", "`\u200b"))
-    while len(shown) > MAX_SECTION - 100:  # most of it were escapes
+    escaped = escape_text(text[:most].replace("`", "`\u200b"))
+    while len(escaped) > MAX_SECTION - 100:  # most of it were escapes
         text, cut = text[: len(text[:most]) // 2], True
-        shown = escape_text(text.replace("`", "`\u200b"))
-    return f"```{shown}\n```" + (_CUT if cut else "")
+        escaped = escape_text(text.replace("`", "`\u200b"))
+    return f"```{escaped}\n```" + (_CUT if cut else "")
 
 
 def _plain(text: str, most: int) -> dict[str, Any]:
@@ -185,11 +185,11 @@ def reason_form(title: str, submit: str, metadata: str, *, needed: bool) -> dict
 def link_form() -> dict[str, Any]:
     """Return a modal that asks for the code that links an account."""
     field = {"type": "plain_text_input", "action_id": LINK, "max_length": 200}
-    words = "Postern does not know yet who you are here. Run `postern chat link` where you are logged in."
+    words = "Your Slack account is not linked yet. Run `postern chat link` where you are logged in, and enter the code."
     return {
         "type": "modal",
         "callback_id": LINK,
-        "title": _plain("Who are you?", 24),
+        "title": _plain("Link your account", 24),
         "submit": _plain("Link", 24),
         "close": _plain("Cancel", 24),
         "blocks": [
@@ -208,5 +208,5 @@ def review_of(value: str) -> UUID | None:
 
 
 def _text(answer: Mapping[str, Any], name: str) -> str:
-    found = answer.get(name)
-    return found if isinstance(found, str) else ""
+    value = answer.get(name)
+    return value if isinstance(value, str) else ""

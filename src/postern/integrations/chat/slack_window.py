@@ -64,15 +64,15 @@ class SlackWindow:
     async def whisper(self, sink: Sink, channel: str, user: str, text: str) -> None:
         await self._slack.whisper(sink, channel, user, text)
 
-    def accepted_answer(self, given: Reasoned | Introduced, text: str) -> dict[str, Any]:
-        if isinstance(given, Introduced) and not given.in_form:
+    def accepted_answer(self, interaction: Reasoned | Introduced, text: str) -> dict[str, Any]:
+        if isinstance(interaction, Introduced) and not interaction.in_form:
             return _ephemeral(text)
         return {"response_action": "clear"}
 
-    def rejected_answer(self, given: Reasoned | Introduced, text: str) -> dict[str, Any]:
-        if isinstance(given, Introduced) and not given.in_form:
+    def rejected_answer(self, interaction: Reasoned | Introduced, text: str) -> dict[str, Any]:
+        if isinstance(interaction, Introduced) and not interaction.in_form:
             return _ephemeral(text)
-        block = slack.LINK if isinstance(given, Introduced) else slack.REASON
+        block = slack.LINK if isinstance(interaction, Introduced) else slack.REASON
         return {"response_action": "errors", "errors": {block: text[:1_000]}}
 
 
@@ -81,9 +81,9 @@ def signature(secret: str, stamp: str, body: bytes) -> str:
     return "v0=" + hmac.new(secret.encode(), f"v0:{stamp}:".encode() + body, hashlib.sha256).hexdigest()
 
 
-def _require_signed(sink: Sink, stamp: str, given: str, body: bytes, now: datetime) -> None:
-    wanted = signature(sink.keys["signing_secret"].reveal(), stamp, body)
-    if not hmac.compare_digest(wanted.encode(), given.encode(errors="replace")):
+def _require_signed(sink: Sink, stamp: str, request_signature: str, body: bytes, now: datetime) -> None:
+    expected = signature(sink.keys["signing_secret"].reveal(), stamp, body)
+    if not hmac.compare_digest(expected.encode(), request_signature.encode(errors="replace")):
         raise Unauthenticated(_UNSIGNED)
     if not (stamp.isascii() and stamp.isdigit() and len(stamp) < 12) or abs(now.timestamp() - int(stamp)) > MAX_AGE:
         raise Unauthenticated(_UNSIGNED)
@@ -115,14 +115,14 @@ def _command(sink: Sink, form: Mapping[str, str]) -> Introduced | None:
 def _press(payload: Mapping[str, Any], user: str) -> Press | None:
     actions = payload.get("actions")
     action = actions[0] if isinstance(actions, list) and actions and isinstance(actions[0], dict) else {}
-    known = _CHOICES.get(_text(action, "action_id"))
-    if known is None:
+    choice = _CHOICES.get(_text(action, "action_id"))
+    if choice is None:
         return None
     review = slack.review_of(_text(action, "value"))
     if review is None:
         raise Malformed("actions: this button does not belong to a review")
     channel = _text(_map(payload, "channel"), "id") or _text(_map(payload, "container"), "channel_id")
-    return Press(user, channel, review, known[0], known[1], _text(payload, "trigger_id"))
+    return Press(user, channel, review, choice[0], choice[1], _text(payload, "trigger_id"))
 
 
 def _parse_submission(view: Mapping[str, Any], user: str) -> Reasoned | Introduced | None:
@@ -138,30 +138,30 @@ def _parse_submission(view: Mapping[str, Any], user: str) -> Reasoned | Introduc
 
 def _form(body: bytes) -> dict[str, str]:
     try:
-        found = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=50, errors="strict")
+        fields = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=50, errors="strict")
     except ValueError:
         raise Malformed("the body cannot be read as a form") from None
-    return {name: values[0] for name, values in found.items()}
+    return {name: values[0] for name, values in fields.items()}
 
 
 def _object(text: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(text)
+        payload = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        payload = None
+    if not isinstance(payload, dict):
         raise Malformed("payload: must be a JSON object")
-    return found
+    return payload
 
 
-def _map(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = given.get(name)
-    return found if isinstance(found, dict) else {}
+def _map(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = content.get(name)
+    return value if isinstance(value, dict) else {}
 
 
-def _text(given: Mapping[str, Any], name: str) -> str:
-    found = given.get(name)
-    return found if isinstance(found, str) else ""
+def _text(content: Mapping[str, Any], name: str) -> str:
+    value = content.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def _ephemeral(text: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Teams:
     def __init__(self, receivers: Receivers) -> None:
         self._receivers = receivers
 
-    async def notify(self, sink: Sink, card: Card, known: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
+    async def notify(self, sink: Sink, card: Card, previous: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
         await self._post(sink, message(card))
         return "", ""
 
@@ -45,18 +45,18 @@ class Teams:
 def message(card: Card) -> dict[str, Any]:
     """Build a message within the limits of Teams: facts and input are truncated."""
     for facts, line, characters in _SHORTER:
-        made = _message(card, facts, line, characters)
-        if len(json.dumps(made)) <= MAX_BODY:
+        content = _message(card, facts, line, characters)
+        if len(json.dumps(content)) <= MAX_BODY:
             break
-    return made
+    return content
 
 
 def _message(card: Card, facts: int, line: int, characters: int) -> dict[str, Any]:
-    shown = [{"title": label, "value": escape_markdown(value[:line])} for label, value in card.facts[:facts]]
+    rows = [{"title": label, "value": escape_markdown(value[:line])} for label, value in card.facts[:facts]]
     body: list[dict[str, Any]] = [
         _block(card.title[:MAX_LINE], weight="Bolder", size="Medium"),
         _block(card.state[:line], weight="Bolder"),
-        {"type": "FactSet", "facts": shown},
+        {"type": "FactSet", "facts": rows},
     ]
     if card.input and characters:
         more = "\n… (more on the page)" if len(card.input) > characters else ""

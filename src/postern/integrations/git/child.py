@@ -33,7 +33,7 @@ def main() -> None:
     except PosternError as error:
         answer = messages.failure(error)
     except MemoryError:
-        answer = messages.failure(Unavailable("the repository needs more memory than reading one may take"))
+        answer = messages.failure(Unavailable("reading the repository needs more memory than is allowed"))
     with answers:
         answers.write(answer)
 

@@ -96,7 +96,7 @@ class GitFetcher:
                     await stack.enter_async_context(turns.of[request.repository.org_id])
                     await stack.enter_async_context(turns.all)
             except TimeoutError:
-                raise Unavailable("reading other repositories takes long; try again later") from None
+                raise Unavailable("the gateway is busy reading other repositories; try again later") from None
             yield
 
     async def _ask(self, request: GitRequest) -> tuple[bytes, int]:
@@ -112,7 +112,7 @@ class GitFetcher:
             await _end(process)
 
     async def _start(self) -> Process:
-        own = {"HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1", PARENT_PID: str(os.getpid())}
+        fixed = {"HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1", PARENT_PID: str(os.getpid())}
         try:
             return await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -124,10 +124,10 @@ class GitFetcher:
                 stderr=STDOUT,
                 cwd="/",
                 start_new_session=True,
-                env={**self._environment, **own},
+                env={**self._environment, **fixed},
             )
         except OSError as error:
-            raise Unavailable(f"no process can be started to read repositories: {error.strerror}") from None
+            raise Unavailable(f"the process that reads repositories cannot be started: {error.strerror}") from None
 
 
 async def _exchange(process: Process, request: bytes, answer: bytearray, most: int) -> None:
@@ -141,15 +141,15 @@ async def _exchange(process: Process, request: bytes, answer: bytearray, most: i
     while data := await process.stdout.read(_CHUNK):
         answer += data
         if len(answer) > most:
-            raise Unavailable("the content of the repository exceeds the limit")
+            raise Unavailable(f"the content of the repository exceeds the limit of {most >> 20} MiB")
 
 
 def _too_slow(seconds: float, *, has_begun: bool) -> str:
     if has_begun:
-        return f"the repository was not read within {seconds:g} seconds: its server hangs, or it is too large"
+        return f"reading the repository took longer than {seconds:g} seconds: its server hangs, or it is too large"
     return (
-        f"the process that reads repositories did not start within {seconds:g} seconds, so that the server of this one "
-        "was not asked: this machine has too much to do; try again when it has less"
+        f"the process that reads repositories did not start within {seconds:g} seconds, so the repository's server was "
+        "not contacted: this machine is overloaded; try again later"
     )
 
 
@@ -168,15 +168,15 @@ def _parse_answer(output: bytes, code: int, read: Callable[[bytes], T]) -> T:
     if not ready:
         last = error_output.decode(errors="replace").strip().rpartition("\n")[2]
         raise Unavailable(
-            f"this server cannot read repositories: the process that does {_describe_exit(code)} while it started"
-            + (f", and said: {last}" if last else "")
+            f"the gateway cannot read repositories: the process for that {_describe_exit(code)} while it started"
+            + (f": {last}" if last else "")
         )
     try:
         return read(answer)
     except (ValueError, KeyError, TypeError):
         raise Unavailable(
-            f"the process that read the repository {_describe_exit(code)} without a whole answer: the repository may "
-            "need more of this machine than reading one may take"
+            f"the process that read the repository {_describe_exit(code)} without a complete answer: the repository "
+            "may need more memory or processor time than is allowed"
         ) from None
 
 

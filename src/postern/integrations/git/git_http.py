@@ -43,21 +43,21 @@ class HttpClient(AbstractHttpGitClient):
         """Return what dulwich expects: the response with two more attributes, and its read function. Raises
         Unavailable."""
         body = data if data is None or isinstance(data, bytes) else b"".join(data)
-        asked = url
+        first_url = url
         for _ in range(_REDIRECTS + 1):
             answer = self._ask(url, headers or {}, body)
             if answer.status not in (301, 302, 303, 307, 308):
                 break
             if body is not None:
-                raise Unavailable(f"{self._host} answered with a redirect, which is not followed here")
+                raise Unavailable(f"{self._host} answered with a redirect, which is not followed for this request")
             url = self._redirect_url(url, answer)
         else:
             raise Unavailable(f"{self._host} answered with too many redirects")
         self._check(answer, self._service(headers or {}, url))
-        found: Any = answer
-        found.content_type = answer.headers.get("Content-Type")
-        found.redirect_location = url if url != asked else ""
-        return found, self._reader(answer)
+        response: Any = answer
+        response.content_type = answer.headers.get("Content-Type")
+        response.redirect_location = url if url != first_url else ""
+        return response, self._reader(answer)
 
     @property
     def _host(self) -> str:
@@ -65,19 +65,21 @@ class HttpClient(AbstractHttpGitClient):
 
     @cached_property
     def _trust(self) -> ssl.SSLContext:
-        made = ssl.create_default_context()
+        context = ssl.create_default_context()
         if self._trusted:
             try:
-                made.load_verify_locations(cafile=self._trusted)
+                context.load_verify_locations(cafile=self._trusted)
             except (OSError, ssl.SSLError):
-                raise Unavailable("the file of certificate authorities in POSTERN_RUNBOOK_CA cannot be read") from None
-        return made
+                raise Unavailable(
+                    "the file that POSTERN_RUNBOOK_CA names cannot be read, or has no certificates"
+                ) from None
+        return context
 
     def _ask(self, url: str, headers: dict[str, str], body: bytes | None) -> HTTPResponse:
         parts = urlsplit(url)
         if (parts.scheme, parts.netloc) != (self._place.scheme, self._host):
-            raise Unavailable(f"{self._host} redirects to another host, which is not followed")
-        given = {
+            raise Unavailable(f"{self._host} redirects to a different host, which is not followed; check git_url")
+        all_headers = {
             **headers,
             "Host": self._host,
             "User-Agent": _AGENT,
@@ -85,22 +87,22 @@ class HttpClient(AbstractHttpGitClient):
             "Connection": "close",
         }
         if self._credentials:
-            given["Authorization"] = f"Basic {self._credentials}"
+            all_headers["Authorization"] = f"Basic {self._credentials}"
         connection = HTTPConnection(self._place.host, self._place.port)
         try:
             # Its own connections are never used: the address was checked, and proxies are ignored.
             connection.sock = self._way.connect()
             if self._place.scheme == "https":
                 connection.sock = self._trust.wrap_socket(connection.sock, server_hostname=self._place.host)
-            connection.request("GET" if body is None else "POST", _target(parts.path, parts.query), body, given)
+            connection.request("GET" if body is None else "POST", _target(parts.path, parts.query), body, all_headers)
             return connection.getresponse()
         except ssl.SSLCertVerificationError as error:
             raise Unavailable(
-                f"the certificate of {self._host} is not trusted: {error.verify_message}; POSTERN_RUNBOOK_CA names a "
-                "file with further authorities"
+                f"the certificate of {self._host} is not trusted: {error.verify_message}; add its authority to the "
+                "file that POSTERN_RUNBOOK_CA names"
             ) from None
         except (OSError, HTTPException) as error:
-            raise Unavailable(f"{self._host} does not answer as a web server does: {_why(error)}") from None
+            raise Unavailable(f"the HTTP request to {self._host} failed: {_why(error)}") from None
 
     def _redirect_url(self, url: str, answer: HTTPResponse) -> str:
         answer.close()
@@ -109,29 +111,29 @@ class HttpClient(AbstractHttpGitClient):
     def _service(self, headers: dict[str, str], url: str) -> str:
         return headers.get("Accept", "") if "info/refs" not in url else "application/x-git-"
 
-    def _check(self, answer: HTTPResponse, wanted: str) -> None:
+    def _check(self, answer: HTTPResponse, content_type: str) -> None:
         """Check a response. Raises Unavailable."""
         status, host = answer.status, self._host
         if status == 401:
-            given = "does not take this user and password" if self._credentials else "asks for a user and password"
-            raise Unavailable(f"{host} {given}; check git_user and git_password")
+            problem = "rejected the user and password" if self._credentials else "requires a user and password"
+            raise Unavailable(f"{host} {problem}; check git_user and git_password")
         if status == 403:
-            raise Unavailable(f"{host} answered 403: whose password or token this is may not read the repository")
+            raise Unavailable(f"{host} answered 403: this password or token does not give access to the repository")
         if status == 404:
-            raise Unavailable(f"{host} has no such repository, or hides it from whose password or token this is")
+            raise Unavailable(f"{host} has no such repository, or this password or token does not give access to it")
         if status != 200:
             raise Unavailable(f"{host} answered {status}")
         if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise Unavailable(f"{host} compressed its answer, which was not requested")
-        if not (answer.headers.get("Content-Type") or "").startswith(wanted):
-            raise Unavailable(f"{host} does not speak git's smart protocol at this address; check it")
+        if not (answer.headers.get("Content-Type") or "").startswith(content_type):
+            raise Unavailable(f"{host} does not offer git's smart HTTP protocol at this address; check git_url")
 
     def _reader(self, answer: HTTPResponse) -> Callable[[int], bytes]:
         def read(length: int) -> bytes:
             try:
                 data = answer.read(min(length, self._meter.left + 1))
             except (OSError, HTTPException) as error:
-                raise Unavailable(f"{self._host} broke its answer off: {_why(error)}") from None
+                raise Unavailable(f"{self._host} did not complete its answer: {_why(error)}") from None
             self._meter.add(len(data))
             return data
 

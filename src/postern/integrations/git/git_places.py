@@ -47,23 +47,25 @@ class RepositoryPlace:
 def place_of(url: str, policy: RepositoryPolicy) -> RepositoryPlace:
     """Parse an address. Raises Invalid for one that is not allowed."""
     if not url or len(url) > MAX_URL or not url.isascii() or not url.isprintable() or set(url) & set(" \\\"'<>`"):
-        raise _invalid("the address of a repository must be printable ASCII, without blanks, quotes and backslashes")
+        raise _invalid(
+            "the address of a repository must be printable ASCII without spaces, quotes, < > and backslashes"
+        )
     if "://" not in url and "::" not in url.split("/")[0] and ":" in url.split("/")[0]:
-        given, _, path = url.partition(":")  # user@host:path, as in scp
-        user, _, host = given.rpartition("@")
+        login, _, path = url.partition(":")  # user@host:path, as in scp
+        user, _, host = login.rpartition("@")
         return _remote("ssh", host, None, user, path, policy)
     try:
         parts = urlsplit(url)
         scheme, host, port = parts.scheme.lower(), parts.hostname or "", parts.port
     except ValueError:
-        raise _invalid("the address of the repository cannot be read; check how it is written") from None
+        raise _invalid("the address of the repository is not a valid URL") from None
     if "://" not in url or scheme not in policy.schemes or scheme not in {*_PORTS, "file"}:
-        allowed = ", ".join(f"{one}://" for one in policy.schemes)
-        raise _invalid(f"the address of a repository begins with one of {allowed} ({SCHEMES} has the list)")
+        allowed = ", ".join(f"{scheme_name}://" for scheme_name in policy.schemes)
+        raise _invalid(f"the address of a repository must begin with one of {allowed}, which {SCHEMES} allows")
     if parts.query or parts.fragment or "?" in url or "#" in url:
-        raise _invalid("the address of a repository has no ? and no #")
+        raise _invalid("the address of a repository must not contain ? or #")
     if parts.password is not None or (parts.username is not None and scheme != "ssh"):
-        raise _invalid("user and password do not belong into the address; give them as git_user and git_password")
+        raise _invalid("the address must not contain a user or password; set git_user and git_password instead")
     if scheme == "file":
         return _local(host, unquote(parts.path), policy)
     return _remote(scheme, host, port, parts.username or "", parts.path, policy)
@@ -73,15 +75,15 @@ def check_settings(repository: Repository, policy: RepositoryPolicy) -> Reposito
     """Check all settings that need no connection. Raises Invalid."""
     place = place_of(repository.git_url, policy)
     branch, user = repository.branch, repository.git_user
-    odd = set(branch) & set(" ~^:?*[\\") or any(one in branch for one in ("..", "//", "@{"))
+    odd = set(branch) & set(" ~^:?*[\\") or any(part in branch for part in ("..", "//", "@{"))
     if branch and (
         odd or not branch.isprintable() or len(branch) > MAX_BRANCH or branch[0] in "-/." or branch[-1] in "/."
     ):
-        raise Invalid("this cannot be the name of a branch", field="branch")
+        raise Invalid("this is not a valid branch name", field="branch")
     if ":" in user or not user.isprintable():
-        raise Invalid("a user has no colon and no control character in the name", field="git_user")
+        raise Invalid("the user name must not contain a colon or control characters", field="git_user")
     if repository.ssh_user and not _USER.fullmatch(repository.ssh_user):
-        raise Invalid("this cannot be the name of a user", field="ssh_user")
+        raise Invalid("this is not a valid user name", field="ssh_user")
     if place.scheme == "ssh" and not repository.ssh_key:
         raise Invalid("a repository over ssh needs a private key", field="ssh_key")
     return place
@@ -93,23 +95,25 @@ def _remote(
     if scheme not in policy.schemes:
         raise _invalid(f"{scheme}:// is not among the schemes that {SCHEMES} allows")
     if not _HOST.fullmatch(host) or len(host) > 253 or port == 0:
-        raise _invalid("the address of the repository names no host that can be right")
+        raise _invalid("the host in the address of the repository is not valid")
     check_saved(host, _networks(policy), NETWORKS, "git_url")
     if user and not _USER.fullmatch(user):
-        raise _invalid("the address of the repository names no user that can be right")
+        raise _invalid("the user in the address of the repository is not valid")
     plain = unquote(path)
     steps = plain.strip("/").split("/")
     if not plain.strip("/") or not plain.isprintable() or any(step in ("..", ".") or step[:1] == "-" for step in steps):
-        raise _invalid("the address of a repository ends with its path, without .. and names that begin with a dash")
-    kept = path if scheme != "ssh" else plain
-    return RepositoryPlace(scheme, host.lower(), port or _PORTS[scheme], user, kept)
+        raise _invalid(
+            "the address of a repository must end with a path, without . or .. and names that begin with a dash"
+        )
+    stored_path = path if scheme != "ssh" else plain
+    return RepositoryPlace(scheme, host.lower(), port or _PORTS[scheme], user, stored_path)
 
 
 def _local(host: str, path: str, policy: RepositoryPolicy) -> RepositoryPlace:
     """Return the resolved path, so that no link leads out of the allowed folders."""
     real = os.path.realpath(path)
     if host not in ("", "localhost") or not path.startswith("/") or not is_inside(real, policy.folders):
-        raise _invalid(f"file:// leads only into folders that {FOLDERS} names")
+        raise _invalid(f"file:// is allowed only for folders that {FOLDERS} names")
     return RepositoryPlace("file", "", 0, "", real)
 
 
@@ -150,7 +154,7 @@ class CheckedRoute:
         try:
             entries = self._resolve(place.host, place.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
-            raise Unavailable(f"the address of {place.host} cannot be found: {_why(error)}") from None
+            raise Unavailable(f"the host name {place.host} cannot be resolved: {_why(error)}") from None
         addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
         check_resolved(place.host, addresses, _networks(self._policy), NETWORKS)
         return addresses

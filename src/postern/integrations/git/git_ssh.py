@@ -31,29 +31,31 @@ def key_of(repository: Repository) -> asyncssh.SSHKey:
     try:
         return asyncssh.import_private_key(text, repository.ssh_keypass.reveal() or None)
     except asyncssh.KeyEncryptionError:
-        raise Invalid("the passphrase does not open this private key", field="ssh_keypass") from None
+        raise Invalid("the passphrase does not decrypt this private key", field="ssh_keypass") from None
     except (asyncssh.KeyImportError, ValueError) as error:
         if "assphrase" in str(error):
-            raise Invalid("this private key needs its passphrase", field="ssh_keypass") from None
-        raise Invalid("this is no private key in OpenSSH's or PEM form, or not a whole one", field="ssh_key") from None
+            raise Invalid("this private key is encrypted; set its passphrase", field="ssh_keypass") from None
+        raise Invalid("this is not a complete private key in OpenSSH or PEM format", field="ssh_key") from None
 
 
 def known_hosts_of(repository: Repository, place: RepositoryPlace) -> asyncssh.SSHKnownHosts:
     """Return the known hosts. Raises Invalid when they are not valid, or contain no key of this host."""
     text = repository.ssh_known_hosts.strip()
-    if text and not any(one.isspace() for one in text):
+    if text and not any(character.isspace() for character in text):
         try:
             text = base64.b64decode(text, validate=True).decode()
         except (binascii.Error, UnicodeDecodeError):
-            raise Invalid("these are neither known hosts nor base64 of them", field="ssh_known_hosts") from None
+            raise Invalid(
+                "this is neither a list of known hosts nor the base64 of one", field="ssh_known_hosts"
+            ) from None
     try:
         hosts = asyncssh.import_known_hosts(text.replace("\r\n", "\n"))
         # Trusted keys and authorities; those after them are revoked, or X.509.
-        known = any(hosts.match(place.host, "", place.port)[:2])
+        has_key = any(hosts.match(place.host, "", place.port)[:2])
     except ValueError:
-        raise Invalid("these are no known hosts in OpenSSH's form", field="ssh_known_hosts") from None
-    if not known:
-        raise Invalid(f"no key of {place.authority} is known; {_advice(place)}", field="ssh_known_hosts")
+        raise Invalid("this is not a list of known hosts in OpenSSH's format", field="ssh_known_hosts") from None
+    if not has_key:
+        raise Invalid(f"ssh_known_hosts has no key of {place.authority}; {_advice(place)}", field="ssh_known_hosts")
     return hosts
 
 
@@ -104,17 +106,20 @@ class Ssh(SSHVendor):
     def _why(self, error: Exception) -> str:
         place = self._place
         if isinstance(error, asyncssh.HostKeyNotVerifiable):
-            return f"{place.authority} shows a host key that is not among ssh_known_hosts; {_advice(place)}"
+            return f"{place.authority} has a host key that is not in ssh_known_hosts; {_advice(place)}"
         if isinstance(error, asyncssh.PermissionDenied):
-            return f"{place.authority} does not let {self._user!r} in by this key; is it one that the repository knows?"
+            return f"{place.authority} rejected the login of {self._user!r} by this key; add its public key there"
         if isinstance(error, asyncssh.KeyExchangeFailed):
-            return f"{place.authority} and Postern know no way to speak in common: {error.reason!r}"
-        return f"{place.authority} does not answer as an SSH server does: {type(error).__name__}"
+            return f"{place.authority} and Postern could not agree on SSH algorithms: {error.reason!r}"
+        return f"the SSH connection to {place.authority} failed: {type(error).__name__}"
 
 
 def _advice(place: RepositoryPlace) -> str:
     port = "" if place.port == 22 else f"-p {place.port} "
-    return f"`ssh-keyscan {port}{place.host}` prints it; compare it with what its owner publishes, then add the line"
+    return (
+        f"`ssh-keyscan {port}{place.host}` prints it; compare it with the key that the host's "
+        "owner publishes, then add the line"
+    )
 
 
 class _Channel:
@@ -137,8 +142,8 @@ class _Channel:
 
     def read(self, length: int) -> bytes:
         """Return that many bytes, fewer only at the end. Raises Unavailable, Invalid."""
-        wanted = min(length, self._meter.left + 1)
-        data: bytes = self._do(self._read(wanted))
+        size = min(length, self._meter.left + 1)
+        data: bytes = self._do(self._read(size))
         self._meter.add(len(data))
         return data
 

@@ -54,13 +54,13 @@ class Local:
         ref, head = choose_branch(refs, links, branch)
         return BranchState(ref, head, StoredObjects(repository))
 
-    def put(self, taken: BranchState, objects: list[ShaFile], commit: ObjectID) -> None:
+    def put(self, state: BranchState, objects: list[ShaFile], commit: ObjectID) -> None:
         repository = self._open()
         if not repository.bare:
             raise Invalid("the repository has a working tree, which would become outdated; use a bare repository")
         repository.object_store.add_objects([(file, None) for file in objects])
         refs = repository.refs
-        done = refs.set_if_equals(taken.ref, taken.head, commit) if taken.head else refs.add_if_new(taken.ref, commit)
+        done = refs.set_if_equals(state.ref, state.head, commit) if state.head else refs.add_if_new(state.ref, commit)
         if not done:
             raise branch_conflict()
 
@@ -84,8 +84,14 @@ class Local:
         control = path / ".git" if (path / ".git").exists() else path
         aside = [control / "commondir", control / "objects/info/alternates"]
         parts = [control, control / "objects", control / "objects/pack", control / "refs", control / "packed-refs"]
-        if control.is_file() or any(one.exists() for one in aside) or not all(self._is_inside(part) for part in parts):
-            raise Invalid(f"parts of the repository are elsewhere; it must be whole, in a folder that {FOLDERS} names")
+        if (
+            control.is_file()
+            or any(reference.exists() for reference in aside)
+            or not all(self._is_inside(part) for part in parts)
+        ):
+            raise Invalid(
+                f"parts of the repository are elsewhere; it must be completely in a folder that {FOLDERS} names"
+            )
 
     def _is_inside(self, path: Path) -> bool:
         return not os.path.lexists(path) or is_inside(path, self._folders)
@@ -113,13 +119,13 @@ def do(request: messages.GitRequest) -> bytes:
     except (PosternError, MemoryError):
         raise
     except (GitProtocolError, HTTPUnauthorized, HangupException, NotGitRepository, SendPackError) as error:
-        raise Unavailable(f"{place.authority} ended this: {str(error)[:300]!r}") from None
+        raise Unavailable(f"{place.authority} rejected the git request: {str(error)[:300]!r}") from None
     except FileLocked:
         raise branch_conflict() from None
     except OSError as error:
         raise Unavailable(f"the repository cannot be read: {error.strerror or type(error).__name__}") from None
     except Exception as error:  # dulwich raises many errors for bytes that are not a pack, object or packet
-        raise Unavailable(f"the repository cannot be read as one of git ({type(error).__name__})") from None
+        raise Unavailable(f"the repository does not have valid git data ({type(error).__name__})") from None
 
 
 def _remote(place: RepositoryPlace, repository: Repository, request: messages.GitRequest) -> Remote:

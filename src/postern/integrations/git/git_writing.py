@@ -22,17 +22,20 @@ def check(writing: Writing) -> None:
     """Check the path and content. Raises Invalid."""
     steps = writing.path.split("/")
     if not writing.path.isprintable() or "\\" in writing.path or len(writing.path) > MAX_PATH:
-        raise Invalid("the path has a control character or a backslash, or is too long", field="path")
+        raise Invalid(
+            f"the path must have at most {MAX_PATH} characters, without control characters and backslashes",
+            field="path",
+        )
     if any(step in ("", ".", "..") or step.lower() == ".git" or step != step.strip() for step in steps):
-        raise Invalid("the path must lead from the root to a file, without empty steps, .. and .git", field="path")
+        raise Invalid("the path must lead from the root to a file, without empty names, ., .. and .git", field="path")
     if MARK not in steps[-1] or steps[-1].startswith(MARK):
-        raise Invalid(f"the name of the file must have {MARK} in it, such as restart.runbook.sh", field="path")
+        raise Invalid(f"the file name must contain {MARK!r}, for example restart{MARK}sh", field="path")
     if len(writing.content.encode()) > MAX_FILE or "\0" in writing.content:
-        raise Invalid(f"a runbook is a text of at most {MAX_FILE} bytes", field="content")
+        raise Invalid(f"a runbook must be text of at most {MAX_FILE} bytes", field="content")
     if not writing.message.strip() or len(writing.message) > MAX_MESSAGE or "\0" in writing.message:
-        raise Invalid("the commit needs a message", field="message")
+        raise Invalid(f"the commit needs a message of at most {MAX_MESSAGE} characters", field="message")
     if not _AUTHOR.fullmatch(writing.author):
-        raise Invalid('the author must be as in "Ada Example <ada@example.com>"', field="author")
+        raise Invalid('the author must have the form "Ada Example <ada@example.com>"', field="author")
 
 
 def write(remote: Remote, branch: str, writing: Writing) -> str:
@@ -62,12 +65,12 @@ def _write_file(
         tree.add(base, kind, entry)
     if len(steps) > 1:
         if there is not None and mode != FOLDER:
-            raise Invalid(f"{step.decode()!r} in the path is no folder in the repository", field="path")
+            raise Invalid(f"{step.decode()!r} in the path is not a folder in the repository", field="path")
         below = _write_file(objects, there, steps[1:], blob, overwrite, new_objects)
         tree.add(step, FOLDER, below.id)
     else:
         if there is not None and mode not in FILES:
-            raise Invalid("the path is not an ordinary file; remove it first", field="path")
+            raise Invalid("the path is not a regular file in the repository; remove it first", field="path")
         if there is not None and not overwrite and there != blob.id:
             raise Conflict("this file already exists; set overwrite to replace it")
         tree.add(step, mode or _FILE, blob.id)
@@ -75,10 +78,10 @@ def _write_file(
     return tree
 
 
-def _commit(taken: BranchState, tree: Tree, writing: Writing) -> Commit:
+def _commit(state: BranchState, tree: Tree, writing: Writing) -> Commit:
     commit = Commit()
     commit.tree = tree.id
-    commit.parents = [taken.head] if taken.head else []
+    commit.parents = [state.head] if state.head else []
     commit.author = commit.committer = writing.author.encode()
     commit.author_time = commit.commit_time = int(time.time())
     commit.author_timezone = commit.commit_timezone = 0

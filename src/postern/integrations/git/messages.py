@@ -15,7 +15,7 @@ from postern.errors import Conflict, Invalid, PosternError, Unavailable
 # Written once the child is ready, before it connects; until then it can only report why it is not.
 READY = b"\0ready\n"
 _LINE = 32 << 20  # bytes of the line: paths and errors of the maximum number of files
-_KINDS: dict[str, type[PosternError]] = {one.__name__: one for one in (Conflict, Invalid, Unavailable)}
+_KINDS: dict[str, type[PosternError]] = {kind.__name__: kind for kind in (Conflict, Invalid, Unavailable)}
 _SECRETS = ("git_password", "ssh_key", "ssh_keypass")
 _TEXTS = ("git_url", "name", "git_user", "ssh_user", "ssh_known_hosts", "branch")
 

@@ -15,6 +15,6 @@ class Meter:
         self.left -= length
         if self.left < 0:
             raise Invalid(
-                f"the server sent more than {self._most >> 20} MiB, which is the most that is read of a repository; "
-                "keep runbooks in their own"
+                f"the server sent more than {self._most >> 20} MiB, the limit for a "
+                "repository; keep runbooks in a separate repository"
             )

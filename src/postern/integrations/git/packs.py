@@ -39,8 +39,8 @@ class Objects(Protocol):
 class PackObjects:
     """The objects of a pack."""
 
-    def __init__(self, kept: Mapping[ObjectID, Object], large: frozenset[ObjectID]) -> None:
-        self._kept = kept
+    def __init__(self, objects: Mapping[ObjectID, Object], large: frozenset[ObjectID]) -> None:
+        self._kept = objects
         self._large = large
 
     def get(self, name: ObjectID) -> Object | None:
@@ -62,17 +62,17 @@ def unpack(pack: bytes, limits: RepositoryLimits) -> PackObjects:
 
 
 def _objects(pack: bytes) -> PackObjects:
-    kept: dict[ObjectID, Object] = {}
+    objects: dict[ObjectID, Object] = {}
     large: set[ObjectID] = set()
     with PackData.from_file(BytesIO(pack), DEFAULT_OBJECT_FORMAT) as data:
         data.check()
         for file in PackInflater.for_pack_data(data):
             if file.type_num == Blob.type_num and file.raw_length() > MAX_FILE:
                 large.add(file.id)
-                kept[file.id] = (file.type_num, b"")
+                objects[file.id] = (file.type_num, b"")
             else:
-                kept[file.id] = (file.type_num, file.as_raw_string())
-    return PackObjects(kept, frozenset(large))
+                objects[file.id] = (file.type_num, file.as_raw_string())
+    return PackObjects(objects, frozenset(large))
 
 
 def _count(pack: bytes, limits: RepositoryLimits) -> None:
@@ -80,14 +80,18 @@ def _count(pack: bytes, limits: RepositoryLimits) -> None:
         raise _malformed_pack_error()
     objects = int.from_bytes(pack[8:12], "big")
     if objects > limits.objects:
-        raise Invalid(f"the repository has {objects} objects; {limits.objects} are the most that are read")
+        raise Invalid(
+            f"the repository has {objects} objects; the limit is {limits.objects}; keep "
+            "runbooks in a separate repository"
+        )
     at, total = _HEADER, 0
     for _ in range(objects):
         at, size = _entry(pack, at, limits.unpacked - total)
         total += size
         if total > limits.unpacked:
             raise Invalid(
-                f"the repository unpacks to more than {limits.unpacked >> 20} MiB; keep runbooks in one of their own"
+                f"the repository unpacks to more than {limits.unpacked >> 20} MiB; keep "
+                "runbooks in a separate repository"
             )
     if at != len(pack) - _CHECKSUM:
         raise _malformed_pack_error()
@@ -156,4 +160,6 @@ def _result(delta: bytes) -> int:
 
 
 def _malformed_pack_error() -> Unavailable:
-    return Unavailable("what the server sent is not a whole pack of git objects; ask again, and check the repository")
+    return Unavailable(
+        "the server sent an incomplete or invalid pack of git objects; try again, and check the repository"
+    )

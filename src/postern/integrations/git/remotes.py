@@ -34,7 +34,7 @@ class Remote(Protocol):
     def take(self, branch: str) -> BranchState:
         """Fetch a branch; an empty name is the repository's default. Raises Invalid, Unavailable."""
 
-    def put(self, taken: BranchState, objects: list[ShaFile], commit: ObjectID) -> None:
+    def put(self, state: BranchState, objects: list[ShaFile], commit: ObjectID) -> None:
         """Push a commit. Raises Conflict when the branch has moved meanwhile, Invalid, Unavailable."""
 
 
@@ -54,7 +54,7 @@ def choose_branch(refs: Mapping[Ref, ObjectID], links: Mapping[Ref, Ref], branch
         return next((name for name in alike if refs[name] == refs[HEAD]), usual[0]), refs[HEAD]
     default = next((name for name in usual if name in refs), None)
     if default is None and alike:
-        raise Invalid("the repository does not say which of its branches is its own; name one", field="branch")
+        raise Invalid("the repository has no default branch; set a branch", field="branch")
     return default or usual[0], refs.get(default) if default else None
 
 
@@ -75,7 +75,7 @@ class ByDulwich:
             head = choose_branch(refs, {}, branch)[1]
             return [head] if head is not None else []
 
-        found = self._client.fetch_pack(
+        result = self._client.fetch_pack(
             self._path,
             wants,
             _Nothing(),
@@ -86,17 +86,17 @@ class ByDulwich:
             # Servers that can omit larger files do so. Others send them, and they count.
             filter_spec=b"blob:limit=%d" % (MAX_FILE + 1),
         )
-        if found.object_format not in (None, "sha1"):
-            raise Invalid("the repository names its objects by SHA-256, which is not read here yet")
-        refs = {name: value for name, value in found.refs.items() if value is not None}
-        ref, head = choose_branch(refs, found.symrefs, branch)
+        if result.object_format not in (None, "sha1"):
+            raise Invalid("the repository uses SHA-256 for its object names, which is not supported")
+        refs = {name: value for name, value in result.refs.items() if value is not None}
+        ref, head = choose_branch(refs, result.symrefs, branch)
         return BranchState(ref, head, unpack(pack.getvalue(), self._limits) if head else PackObjects({}, frozenset()))
 
-    def put(self, taken: BranchState, objects: list[ShaFile], commit: ObjectID) -> None:
+    def put(self, state: BranchState, objects: list[ShaFile], commit: ObjectID) -> None:
         def change(refs: Mapping[Ref, ObjectID]) -> dict[Ref, ObjectID]:
-            if refs.get(taken.ref) != taken.head:
+            if refs.get(state.ref) != state.head:
                 raise branch_conflict()
-            return {taken.ref: commit}
+            return {state.ref: commit}
 
         def data(*_: object, **__: object) -> tuple[int, Iterator[Any]]:
             return pack_objects_to_data([(file, None) for file in objects], deltify=False)
@@ -104,7 +104,7 @@ class ByDulwich:
         done = self._client.send_pack(self._path, change, data, progress=lambda _: None)
         if done.ref_status is None:
             raise Unavailable("the server did not confirm the commit; check the repository")
-        refused = done.ref_status.get(taken.ref)
+        refused = done.ref_status.get(state.ref)
         if refused is not None:
             raise refusal(str(refused))
 
@@ -128,6 +128,8 @@ def branch_conflict() -> Conflict:
 
 def refusal(words: str) -> Conflict | Invalid:
     """Return the error for the server's message about a branch."""
-    if any(one in words for one in ("fetch first", "non-fast-forward", "stale info", "failed to", "cannot lock ref")):
+    if any(
+        phrase in words for phrase in ("fetch first", "non-fast-forward", "stale info", "failed to", "cannot lock ref")
+    ):
         return branch_conflict()
-    return Invalid(f"the server did not take the commit: {words!r}; the branch may be protected")
+    return Invalid(f"the server rejected the commit: {words!r}; the branch may be protected")

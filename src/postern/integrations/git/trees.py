@@ -34,22 +34,22 @@ class TreeEntry:
 
 def commit_of(objects: Objects, name: ObjectID) -> Commit:
     """Return the commit. Raises Unavailable."""
-    found = objects.get(name)
-    if found is None:
+    stored = objects.get(name)
+    if stored is None:
         raise Unavailable("the server did not send the commit that it named")
-    if found[0] != Commit.type_num:
-        raise Invalid("the branch does not lead to a commit")
+    if stored[0] != Commit.type_num:
+        raise Invalid("the branch does not point to a commit")
     commit = Commit()
-    commit.set_raw_string(found[1])
+    commit.set_raw_string(stored[1])
     return commit
 
 
 def entries_of(objects: Objects, name: ObjectID) -> Iterator[tuple[bytes, int, ObjectID]]:
     """Yield name, mode and object of a folder's entries. Raises Unavailable."""
-    found = objects.get(name)
-    if found is None or found[0] != Tree.type_num:
+    stored = objects.get(name)
+    if stored is None or stored[0] != Tree.type_num:
         raise Unavailable("the server did not send all folders of the repository")
-    for base, mode, entry in parse_tree(found[1], _NAME_BYTES):
+    for base, mode, entry in parse_tree(stored[1], _NAME_BYTES):
         yield base, mode, ObjectID(entry)
 
 
@@ -61,13 +61,13 @@ def snapshot_of(objects: Objects, head: ObjectID, limits: RepositoryLimits) -> S
     for entry in _walk(objects, commit.tree, limits):
         paths += len(entry.path.encode("utf-8", "replace"))
         if paths > limits.paths:
-            raise Invalid(f"the paths of its runbooks are longer than {limits.paths >> 20} MiB together; shorten them")
+            raise Invalid(f"the paths of its runbooks exceed {limits.paths >> 20} MiB in total; shorten them")
         file = _file(objects, entry)
         total += len(entry.path) + len(file.text.encode() if file.text else b"")
         if total > limits.texts:
-            raise Invalid(f"the runbooks of the repository are larger than {limits.texts >> 20} MiB together")
+            raise Invalid(f"the runbooks of the repository exceed {limits.texts >> 20} MiB in total")
         if file.path in files:
-            files[file.path] = RunbookFile(file.path, None, "the commit has two files of this path")
+            files[file.path] = RunbookFile(file.path, None, "the commit has two files with this path")
         else:
             files[file.path] = file
         if len(files) > limits.files:
@@ -91,7 +91,7 @@ def _hooks(files: dict[str, RunbookFile]) -> dict[str, str]:
             hooks[name] = file.text
             del files[path]
         elif file is not None:
-            error = file.error or f"it is larger than a session hook may be ({MAX_HOOK} bytes)"
+            error = file.error or f"it is larger than the limit for a session hook ({MAX_HOOK} bytes)"
             files[path] = RunbookFile(path, None, error)
             hooks.pop(name, None)
     return hooks
@@ -107,14 +107,14 @@ def _walk(objects: Objects, root: ObjectID, limits: RepositoryLimits) -> Iterato
             seen += 1
             if seen > limits.entries:
                 raise Invalid(f"the repository has more than {limits.entries} files and folders")
-            shown, problem = _step(base)
-            path, problem = folder + shown, above or problem
+            name_text, problem = _step(base)
+            path, problem = folder + name_text, above or problem
             if mode == FOLDER:
                 if depth + 1 > limits.depth:
-                    raise Invalid(f"the repository has folders in folders, more than {limits.depth} deep")
+                    raise Invalid(f"the repository nests folders more than {limits.depth} levels deep")
                 if base.lower() != b".git":
                     ahead.append((name, f"{path}/", depth + 1, problem))
-            elif mode != SUBMODULE and MARK in shown:
+            elif mode != SUBMODULE and MARK in name_text:
                 yield TreeEntry(path[:MAX_PATH], mode, name, problem or _too_long(path))
 
 
@@ -125,11 +125,11 @@ def _step(base: bytes) -> tuple[str, str]:
     except UnicodeDecodeError:
         return base.decode(errors="replace"), "its path is not UTF-8; rename it"
     if text in ("", ".", ".."):
-        return f"({text})", "its path has a step that leads elsewhere (such as ..); rename it"
+        return f"({text})", "its path contains an invalid name (empty, . or ..); rename it"
     if not text.isprintable() or "\\" in text or "/" in text:
         return (
             text.encode("unicode_escape").decode().replace("/", "\\x2f"),
-            "its path has a control character, a backslash or a slash inside of a name; rename it",
+            "its path has a name with a control character, a backslash or a slash; rename it",
         )
     return text, ""
 
@@ -144,17 +144,17 @@ def _file(objects: Objects, entry: TreeEntry) -> RunbookFile:
     if entry.mode == LINK:
         return RunbookFile(entry.path, None, "it is a symbolic link, which is not followed; put the file itself here")
     if entry.mode not in FILES:
-        return RunbookFile(entry.path, None, f"it is no ordinary file (mode {entry.mode:o})")
-    found = objects.get(entry.name)
-    if found is None or objects.is_large(entry.name) or len(found[1]) > MAX_FILE:
-        return RunbookFile(entry.path, None, f"it is larger than a runbook may be ({MAX_FILE} bytes)")
-    kind, data = found
+        return RunbookFile(entry.path, None, f"it is not a regular file (mode {entry.mode:o})")
+    stored = objects.get(entry.name)
+    if stored is None or objects.is_large(entry.name) or len(stored[1]) > MAX_FILE:
+        return RunbookFile(entry.path, None, f"it is larger than the limit for a runbook ({MAX_FILE} bytes)")
+    kind, data = stored
     if kind != Blob.type_num:
-        return RunbookFile(entry.path, None, "it is no file")
+        return RunbookFile(entry.path, None, "it is not a file")
     if data.startswith(_LFS):
         return RunbookFile(entry.path, None, "it is stored in Git LFS, which is not supported; store it in git itself")
     if data.startswith(BOM_UTF8):
-        why = "it begins with a byte order mark, which would be a part of its first command; save it without"
+        why = "it begins with a byte order mark, which would be a part of its first command; save it without one"
         return RunbookFile(entry.path, None, why)
     if b"\0" in data:
         return RunbookFile(entry.path, None, "it is a binary file; a runbook is text")
@@ -170,4 +170,6 @@ def _clean(text: bytes, encoding: bytes | None, *, lines: bool = False) -> str:
         read = text.decode(encoding.decode() if encoding else "utf-8", "replace")
     except (LookupError, UnicodeError, ValueError):
         read = text.decode(errors="replace")
-    return "".join(one for one in read if one.isprintable() or (lines and one in "\n\t")).strip()
+    return "".join(
+        character for character in read if character.isprintable() or (lines and character in "\n\t")
+    ).strip()

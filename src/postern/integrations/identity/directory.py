@@ -63,57 +63,57 @@ class Directory:
     async def keys(self, issuer: str, kid: str | None) -> list[PublicKey]:
         """Return the keys with that id; all for a token without one. An unknown key causes another fetch, at most once
         per PAUSE. Raises as `metadata` does."""
-        known = await self._provider(issuer)
+        provider = await self._provider(issuer)
         async with self._locks.setdefault(issuer, asyncio.Lock()):
-            found = _with_id(known.keys, kid)
-            age = None if known.keys_at is None else self._now() - known.keys_at
-            if age is None or age >= FRESH or (not found and age >= PAUSE):
-                known.keys = await self._fetch_keys(known.metadata)
-                known.keys_at = self._now()
-                found = _with_id(known.keys, kid)
-            return found
+            keys = _with_id(provider.keys, kid)
+            age = None if provider.keys_at is None else self._now() - provider.keys_at
+            if age is None or age >= FRESH or (not keys and age >= PAUSE):
+                provider.keys = await self._fetch_keys(provider.metadata)
+                provider.keys_at = self._now()
+                keys = _with_id(provider.keys, kid)
+            return keys
 
     async def _provider(self, issuer: str) -> _Known:
         async with self._locks.setdefault(issuer, asyncio.Lock()):
-            known = self._known.get(issuer)
-            if known is None or self._now() >= known.until:
+            provider = self._known.get(issuer)
+            if provider is None or self._now() >= provider.until:
                 fetched = await self._fetch_metadata(issuer)
-                if known is None or fetched != known.metadata:
-                    known = self._known[issuer] = _Known(fetched, self._now() + FRESH)
-                known.until = self._now() + FRESH
+                if provider is None or fetched != provider.metadata:
+                    provider = self._known[issuer] = _Known(fetched, self._now() + FRESH)
+                provider.until = self._now() + FRESH
             self._known.move_to_end(issuer)
         while len(self._known) > _PROVIDERS:
             oldest, _ = self._known.popitem(last=False)
             self._locks.pop(oldest, None)
-        return known
+        return provider
 
     async def _fetch_metadata(self, issuer: str) -> Metadata:
         loopback = is_loopback_host(checked_url(issuer, loopback=True).hostname or "")
         url = issuer.removesuffix("/") + "/.well-known/openid-configuration"
         answer = await self._fetcher.get(url, loopback=loopback)
         if answer.status != 200:
-            raise Unavailable(f"the identity provider answered {answer.status} where its metadata should be: {url}")
+            raise Unavailable(f"the identity provider answered {answer.status} to the request for its metadata: {url}")
         return _metadata_of(issuer, answer.json(), loopback=loopback)
 
     async def _fetch_keys(self, metadata: Metadata) -> list[PublicKey]:
         answer = await self._fetcher.get(metadata.jwks_uri, loopback=metadata.loopback)
         if answer.status != 200:
-            raise Unavailable(f"the identity provider answered {answer.status} where its keys should be")
-        given = answer.json().get("keys")
-        if not isinstance(given, list):
+            raise Unavailable(f"the identity provider answered {answer.status} to the request for its keys")
+        keys = answer.json().get("keys")
+        if not isinstance(keys, list):
             raise Unavailable("the identity provider's key set has no list of keys")
-        return [key for key in map(_key_of, given[:_KEYS]) if key is not None]
+        return [key for key in map(_key_of, keys[:_KEYS]) if key is not None]
 
 
-def _metadata_of(issuer: str, given: dict[str, Any], *, loopback: bool) -> Metadata:
-    if given.get("issuer") != issuer:
+def _metadata_of(issuer: str, document: dict[str, Any], *, loopback: bool) -> Metadata:
+    if document.get("issuer") != issuer:
         raise Unavailable(
-            f"the identity provider calls itself {str(given.get('issuer'))[:200]!r}; issuer_url must be exactly that, "
-            "with or without a slash at its end"
+            f"the identity provider's issuer is {str(document.get('issuer'))[:200]!r}; issuer_url must be exactly the "
+            "same, including a slash at the end"
         )
-    endpoints = {name: given.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")}
-    if given.get("userinfo_endpoint") is not None:
-        endpoints["userinfo_endpoint"] = given["userinfo_endpoint"]
+    endpoints = {name: document.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")}
+    if document.get("userinfo_endpoint") is not None:
+        endpoints["userinfo_endpoint"] = document["userinfo_endpoint"]
     for name, url in endpoints.items():
         if not isinstance(url, str):
             raise Unavailable(f"the identity provider's metadata has no {name}")
@@ -121,7 +121,7 @@ def _metadata_of(issuer: str, given: dict[str, Any], *, loopback: bool) -> Metad
             checked_url(url, loopback=loopback)
         except Invalid as error:
             raise Unavailable(f"{name} of the identity provider: {error.message}") from None
-    methods = given.get("token_endpoint_auth_methods_supported")
+    methods = document.get("token_endpoint_auth_methods_supported")
     if not isinstance(methods, list):
         methods = ["client_secret_basic"]  # the default, Discovery section 3
     if not {"client_secret_basic", "client_secret_post"} & {str(method) for method in methods}:
@@ -133,16 +133,20 @@ def _metadata_of(issuer: str, given: dict[str, Any], *, loopback: bool) -> Metad
         jwks_uri=str(endpoints["jwks_uri"]),
         userinfo_endpoint=endpoints.get("userinfo_endpoint"),
         secret_in_body="client_secret_basic" not in methods,
-        names_itself=given.get("authorization_response_iss_parameter_supported") is True,
+        names_itself=document.get("authorization_response_iss_parameter_supported") is True,
         loopback=loopback,
     )
 
 
-def _key_of(given: Any) -> PublicKey | None:
+def _key_of(content: Any) -> PublicKey | None:
     """Return the key; None if it cannot verify signatures here: secrets, encryption keys, weak or unknown ones."""
-    if not isinstance(given, dict) or given.get("use", "sig") != "sig" or given.get("kty") not in ("RSA", "EC", "OKP"):
+    if (
+        not isinstance(content, dict)
+        or content.get("use", "sig") != "sig"
+        or content.get("kty") not in ("RSA", "EC", "OKP")
+    ):
         return None
-    public = {name: value for name, value in given.items() if name not in ("d", "p", "q", "dp", "dq", "qi", "oth")}
+    public = {name: value for name, value in content.items() if name not in ("d", "p", "q", "dp", "dq", "qi", "oth")}
     public.pop("key_ops", None)
     try:
         key = JWKRegistry.import_key(public)

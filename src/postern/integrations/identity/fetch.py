@@ -37,17 +37,17 @@ class ProviderResponse:
     def json(self) -> dict[str, Any]:
         """Return the JSON object. Raises Unavailable when it is not one."""
         try:
-            found = json.loads(self.body)
+            content = json.loads(self.body)
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
-            raise Unavailable("the identity provider answered something that is not a JSON object")
-        return found
+            content = None
+        if not isinstance(content, dict):
+            raise Unavailable("the identity provider did not answer with a JSON object")
+        return content
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 @cache
@@ -82,8 +82,8 @@ class ProviderFetcher:
         self, url: str, form: Mapping[str, str], *, loopback: bool, headers: Mapping[str, str]
     ) -> ProviderResponse:
         """Send a POST. Raises as `get` does."""
-        given = {**headers, "Content-Type": "application/x-www-form-urlencoded"}
-        return await self._ask("POST", url, loopback, given, urlencode(form).encode())
+        all_headers = {**headers, "Content-Type": "application/x-www-form-urlencoded"}
+        return await self._ask("POST", url, loopback, all_headers, urlencode(form).encode())
 
     async def _ask(
         self, method: str, url: str, loopback: bool, headers: Mapping[str, str], content: bytes | None
@@ -91,12 +91,12 @@ class ProviderFetcher:
         parts = checked_url(url, loopback=loopback)
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
         # A compressed answer could be far larger than the bytes that are counted here.
-        given = {"Accept": "application/json", **headers, "Host": parts.netloc, "Accept-Encoding": "identity"}
+        all_headers = {"Accept": "application/json", **headers, "Host": parts.netloc, "Accept-Encoding": "identity"}
         try:
             async with asyncio.timeout(self._deadline):
                 addresses = await self._resolve(host, port)
                 check_resolved(_PROVIDER, addresses, self._allowed, SETTING, loopback=loopback)
-                return await self._first(method, httpx.URL(url), host, addresses, given, content)
+                return await self._first(method, httpx.URL(url), host, addresses, all_headers, content)
         except TimeoutError:
             raise Unavailable(f"the identity provider at {host} did not answer in {self._deadline:g} seconds") from None
         except (OSError, UnicodeError, httpx.HTTPError, httpx.InvalidURL) as error:
@@ -137,7 +137,8 @@ class ProviderFetcher:
     async def _read(self, answer: httpx.Response) -> ProviderResponse:
         if answer.is_redirect:
             raise Unavailable(
-                "the identity provider answered with a redirect, which is not followed; set the address where it leads"
+                "the identity provider answered with a redirect, which is not followed; set the "
+                "address that it leads to"
             )
         if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise Unavailable("the identity provider compressed its answer, which was not requested")

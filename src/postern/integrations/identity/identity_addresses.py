@@ -30,10 +30,10 @@ def checked_url(url: str, *, loopback: bool) -> SplitResult:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise Invalid("the address of the identity provider cannot be read; check how it is written") from None
+        raise Invalid("the address of the identity provider is not a valid URL") from None
     plain = parts.scheme == "http" and loopback and host is not None and is_loopback_host(host)
     if not host or (parts.scheme != "https" and not plain):
         raise Invalid("the address of an identity provider must begin with https:// (http:// on loopback only)")
     if parts.username or parts.password or parts.fragment or not url.isascii() or not url.isprintable() or " " in url:
-        raise Invalid("the address of an identity provider must have no user name, fragment, blank or odd character")
+        raise Invalid("the address of an identity provider must have no user, fragment, space or non-ASCII character")
     return parts

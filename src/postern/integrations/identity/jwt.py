@@ -41,11 +41,13 @@ class TokenVerifier:
         header = header_of(text)
         algorithm, kid = header.get("alg"), header.get("kid")
         if not isinstance(algorithm, str) or algorithm not in _ALGORITHMS or not isinstance(kid, str | None):
-            raise Unauthenticated("the identity provider's token is signed in a way that is not accepted")
+            raise Unauthenticated(
+                "the identity provider's token has a signature algorithm or key ID that is not accepted"
+            )
         keys = [key for key in await self._directory.keys(issuer, kid) if _fits(key, algorithm)]
-        claims = next((found for key in keys if (found := _claims(text, key, algorithm)) is not None), None)
+        claims = next((verified for key in keys if (verified := _claims(text, key, algorithm)) is not None), None)
         if claims is None:
-            raise Unauthenticated("the identity provider's token is signed by none of the provider's keys")
+            raise Unauthenticated("the identity provider's token is not signed by any of the provider's keys")
         self._check(claims, issuer, audience)
         return header, claims
 
@@ -63,9 +65,9 @@ class TokenVerifier:
             registry.validate(claims)
         except (JoseError, ValueError, TypeError, OverflowError) as error:
             claim = getattr(error, "claim", None) or getattr(error, "description", None) or str(error)
-            raise Unauthenticated(f"the identity provider's token is not good: {claim}") from None
+            raise Unauthenticated(f"the identity provider's token is not valid: {claim}") from None
         if any(isinstance(claims.get(name), bool) for name in ("iat", "exp", "nbf")):
-            raise Unauthenticated("the identity provider's token is not good: its times are not numbers")
+            raise Unauthenticated("the identity provider's token is not valid: its times are not numbers")
 
 
 def header_of(text: str) -> dict[str, Any]:

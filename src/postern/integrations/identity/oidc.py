@@ -49,24 +49,27 @@ def identity_of(issuer: str, subject: str, claims: dict[str, Any], groups_claim:
 
 
 def _groups(claims: dict[str, Any], name: str) -> frozenset[str] | None:
-    given = _find_claim(claims, name)
-    if given is _ABSENT:
+    value = _find_claim(claims, name)
+    if value is _ABSENT:
         elsewhere = claims.get("_claim_names")  # distributed claims, Core 5.6.2: they are not fetched
         if isinstance(elsewhere, dict) and name in elsewhere:
             raise Unauthenticated(
-                "the identity provider has too many groups for its token; let it send only those that matter here"
+                "the identity provider has too many groups for its token; configure it to "
+                "send only those that Postern uses"
             )
         return None
-    if given is None:
+    if value is None:
         return frozenset()
-    groups = [given] if isinstance(given, str) else given
+    groups = [value] if isinstance(value, str) else value
     if (
         not isinstance(groups, list)
         or len(groups) > _MOST_GROUPS
         or not all(isinstance(group, str) for group in groups)
     ):
-        raise Unauthenticated(f"the identity provider's claim {name!r} is neither a text nor a list of texts")
-    return frozenset(one for one in groups if one)
+        raise Unauthenticated(
+            f"the identity provider's claim {name!r} is not a text or a list of at most {_MOST_GROUPS} texts"
+        )
+    return frozenset(group for group in groups if group)
 
 
 def _find_claim(claims: dict[str, Any], name: str) -> Any:
@@ -81,18 +84,18 @@ def _find_claim(claims: dict[str, Any], name: str) -> Any:
     return value
 
 
-def _text(given: object) -> str:
+def _text(value: object) -> str:
     """Return the text; empty if it is not text, or cannot be stored."""
-    if not isinstance(given, str) or any(one == "\0" or "\ud800" <= one <= "\udfff" for one in given):
+    if not isinstance(value, str) or any(character == "\0" or "\ud800" <= character <= "\udfff" for character in value):
         return ""
-    return given
+    return value
 
 
 log = logging.getLogger(__name__)
 
 ASKED_AGAIN = timedelta(hours=1)  # at the latest, if the provider can be asked without the user
 _SHORTEST = timedelta(seconds=60)  # between two requests to the provider
-_NO_IDENTITY = "the identity provider gave no ID token; the scopes must have openid"
+_NO_IDENTITY = "the identity provider returned no ID token; allow the scope openid for this client"
 
 
 class OpenIdClient:
@@ -121,7 +124,7 @@ class OpenIdClient:
         prompts = dict.fromkeys(prompt.split())
         if "offline_access" in scopes and "none" not in prompts:
             prompts["consent"] = None  # strict providers issue no refresh token without it (Core section 11)
-        asked = {
+        parameters = {
             "response_type": "code",
             "client_id": config.client_id,
             "redirect_uri": redirect_uri,
@@ -132,9 +135,9 @@ class OpenIdClient:
             "code_challenge_method": "S256",
         }
         optional = {"audience": config.audience, "prompt": " ".join(prompts), "screen_hint": screen_hint}
-        asked |= {name: value for name, value in optional.items() if value}
+        parameters |= {name: value for name, value in optional.items() if value}
         parts = urlsplit(metadata.authorization_endpoint)
-        query = urlencode([*parse_qsl(parts.query, keep_blank_values=True), *asked.items()])
+        query = urlencode([*parse_qsl(parts.query, keep_blank_values=True), *parameters.items()])
         return Begun(urlunsplit(parts._replace(query=query)), nonce, verifier)
 
     async def finish(
@@ -143,35 +146,36 @@ class OpenIdClient:
         """Finish a login. `issuer` is the `iss` of the answer. Raises Unauthenticated, Unavailable."""
         metadata = await self._directory.metadata(config.issuer_url)
         if (issuer is not None or metadata.names_itself) and issuer != metadata.issuer:
-            raise Unauthenticated("the answer is from another identity provider than the one that was asked")
+            raise Unauthenticated("the answer is from a different identity provider than the request was sent to")
         form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri}
-        given = await self._token(config, metadata, form | {"code_verifier": begun.code_verifier})
-        claims = await self._id_claims(config, given)
+        answer = await self._token(config, metadata, form | {"code_verifier": begun.code_verifier})
+        claims = await self._id_claims(config, answer)
         if not _same(claims.get("nonce"), begun.nonce):
-            raise Unauthenticated("the identity provider's token is not good: it is not for this login (nonce)")
-        identity = await self._identity(config, metadata, claims, given)
-        return Granted(identity, self._read_confirmation(given, claims.get("exp"), given.get("refresh_token")))
+            raise Unauthenticated("the identity provider's token is not valid: it is not for this login (nonce)")
+        identity = await self._identity(config, metadata, claims, answer)
+        return Granted(identity, self._read_confirmation(answer, claims.get("exp"), answer.get("refresh_token")))
 
     async def renew(self, config: OidcConfig, refresh: Secret, subject: str) -> Granted:
         """Refresh a login. Raises Unauthenticated when the provider no longer confirms it, Unavailable."""
         metadata = await self._directory.metadata(config.issuer_url)
         form = {"grant_type": "refresh_token", "refresh_token": refresh.reveal()}
-        given = await self._token(config, metadata, form)
+        answer = await self._token(config, metadata, form)
         claims: dict[str, Any] = {"sub": subject}
-        if given.get("id_token") is not None:
-            claims = await self._id_claims(config, given)
+        if answer.get("id_token") is not None:
+            claims = await self._id_claims(config, answer)
             if not _same(claims.get("sub"), subject):
                 raise Unauthenticated("the identity provider answered for a different user; log in again")
-        identity = await self._identity(config, metadata, claims, given, renewing=True)
+        identity = await self._identity(config, metadata, claims, answer, renewing=True)
         return Granted(
-            identity, self._read_confirmation(given, claims.get("exp"), given.get("refresh_token") or refresh.reveal())
+            identity,
+            self._read_confirmation(answer, claims.get("exp"), answer.get("refresh_token") or refresh.reveal()),
         )
 
     async def subject_of(self, config: OidcConfig, token: Secret) -> str:
         """Return the owner of an access token. Only a token for `config.audience` counts; one for another audience, or
         an ID token, is rejected. Raises Unauthenticated, Unavailable."""
         if not config.audience:
-            raise Unauthenticated("access tokens of the identity provider are not accepted; log in")
+            raise Unauthenticated("access tokens of the identity provider are not accepted; log in instead")
         if token.reveal().count(".") == 2:
             header, claims = await self._tokens.verify(token, issuer=config.issuer_url, audience=config.audience)
             declared = str(header.get("typ", "")).lower().removeprefix("application/") == "at+jwt"
@@ -179,10 +183,10 @@ class OpenIdClient:
                 raise Unauthenticated("this is an ID token; send the access token")
             return _subject(claims)
         metadata = await self._directory.metadata(config.issuer_url)
-        found = await self._userinfo(metadata, token)
-        if found is None:
+        userinfo = await self._userinfo(metadata, token)
+        if userinfo is None:
             raise Unauthenticated("the identity provider does not know this access token, or it has expired")
-        return _subject(found)
+        return _subject(userinfo)
 
     async def _token(self, config: OidcConfig, metadata: Metadata, form: dict[str, str]) -> dict[str, Any]:
         """Request a token at the token endpoint (RFC 6749 section 5)."""
@@ -195,33 +199,41 @@ class OpenIdClient:
         answer = await self._fetcher.post(metadata.token_endpoint, form, loopback=metadata.loopback, headers=headers)
         if answer.status in (400, 401, 403):
             problem = answer.json().get("error")
-            log.warning("%s refused a token: %s", metadata.issuer, str(problem)[:100].encode("unicode_escape").decode())
+            log.warning(
+                "the identity provider %s rejected a request for a token: %s",
+                metadata.issuer,
+                str(problem)[:100].encode("unicode_escape").decode(),
+            )
             if problem in ("invalid_client", "unauthorized_client"):
-                raise Unavailable("the identity provider does not accept our client id and secret; check both")
+                raise Unavailable(
+                    "the identity provider rejected the client ID or secret; check client_id and client_secret"
+                )
             raise Unauthenticated("the identity provider does not confirm this login; log in again")
         if answer.status != 200:
             raise Unavailable(f"the identity provider answered {answer.status} to the request for a token; try again")
-        given = answer.json()
-        kind, token = given.get("token_type"), given.get("access_token")
+        content = answer.json()
+        kind, token = content.get("token_type"), content.get("access_token")
         if not isinstance(token, str) or not isinstance(kind, str) or kind.lower() != "bearer" or len(token) > LONGEST:
-            raise Unavailable("the identity provider gave no access token that we can use")
-        if not isinstance(given.get("refresh_token"), str | None):
-            raise Unavailable("the identity provider gave a refresh token that is not a text")
-        return given
+            raise Unavailable("the identity provider returned no usable access token")
+        if not isinstance(content.get("refresh_token"), str | None):
+            raise Unavailable("the identity provider returned a refresh token that is not a text")
+        return content
 
-    async def _id_claims(self, config: OidcConfig, given: dict[str, Any]) -> dict[str, Any]:
+    async def _id_claims(self, config: OidcConfig, answer: dict[str, Any]) -> dict[str, Any]:
         """Return the ID token's claims, verified by Core 3.1.3.7; the caller compares the nonce."""
-        text = given.get("id_token")
+        text = answer.get("id_token")
         if not isinstance(text, str):
             raise Unauthenticated(_NO_IDENTITY)
         header, claims = await self._tokens.verify(Secret(text), issuer=config.issuer_url, audience=config.client_id)
         audience, party = claims["aud"], claims.get("azp")
         several = isinstance(audience, list) and len(audience) > 1
         if (party is not None or several) and party != config.client_id:
-            raise Unauthenticated("the identity provider's token is not good: it was issued to another client (azp)")
+            raise Unauthenticated("the identity provider's token is not valid: it was issued to another client (azp)")
         at_hash = claims.get("at_hash")
-        if at_hash is not None and not half_hash_matches(at_hash, given["access_token"], header["alg"]):
-            raise Unauthenticated("the identity provider's token is not good: it is for another access token (at_hash)")
+        if at_hash is not None and not half_hash_matches(at_hash, answer["access_token"], header["alg"]):
+            raise Unauthenticated(
+                "the identity provider's token is not valid: it is for another access token (at_hash)"
+            )
         return claims
 
     async def _identity(
@@ -229,14 +241,14 @@ class OpenIdClient:
         config: OidcConfig,
         metadata: Metadata,
         claims: dict[str, Any],
-        given: dict[str, Any],
+        answer: dict[str, Any],
         *,
         renewing: bool = False,
     ) -> Identity:
         """Return the identity. Claims that the ID token lacks are fetched from the userinfo endpoint."""
         subject = _subject(claims)
         if missing(claims, config.groups_claim) and metadata.userinfo_endpoint is not None:
-            more = await self._userinfo(metadata, Secret(given["access_token"]))
+            more = await self._userinfo(metadata, Secret(answer["access_token"]))
             if more is None and renewing:
                 raise Unauthenticated("the identity provider does not confirm this login; log in again")
             if more is not None and not _same(more.get("sub"), subject):
@@ -287,12 +299,12 @@ def _subject(claims: dict[str, Any]) -> str:
     return subject
 
 
-def _is_number(given: object) -> TypeGuard[int | float]:
+def _is_number(value: object) -> TypeGuard[int | float]:
     """Return True for a finite number: JSON in Python has NaN, infinities and integers beyond float."""
-    if isinstance(given, bool) or not isinstance(given, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return abs(given) < 10**15 if isinstance(given, int) else math.isfinite(given)
+    return abs(value) < 10**15 if isinstance(value, int) else math.isfinite(value)
 
 
-def _same(given: object, expected: str) -> bool:
-    return isinstance(given, str) and hmac.compare_digest(given.encode(errors="surrogatepass"), expected.encode())
+def _same(value: object, expected: str) -> bool:
+    return isinstance(value, str) and hmac.compare_digest(value.encode(errors="surrogatepass"), expected.encode())

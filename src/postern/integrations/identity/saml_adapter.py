@@ -77,8 +77,8 @@ class SamlAdapter:
         checks = _responses()
         expected = checks.Expected(us, provider, request_id, self._now())
         async with self._checks:
-            found: Asserted = await asyncio.to_thread(checks.asserted_by, content, expected, config)
-        return found
+            asserted: Asserted = await asyncio.to_thread(checks.asserted_by, content, expected, config)
+        return asserted
 
     async def entity_id(self, config: SamlConfig) -> str:
         return (await self._provider(config)).entity_id
@@ -94,18 +94,18 @@ class SamlAdapter:
         lock = self._fetching.setdefault(key, asyncio.Lock())
         try:
             async with lock:
-                kept = self._kept.get(key)
-                if kept is None or self._now() >= kept.until:
-                    kept = self._kept[key] = await self._read_or_failed(config)
+                entry = self._kept.get(key)
+                if entry is None or self._now() >= entry.until:
+                    entry = self._kept[key] = await self._read_or_failed(config)
                 self._kept.move_to_end(key)
                 while len(self._kept) > _MOST_PROVIDERS:
                     self._kept.popitem(last=False)
         finally:
             if not lock.locked():
                 self._fetching.pop(key, None)
-        if isinstance(kept.found, PosternError):
-            raise type(kept.found)(kept.found.message, field=kept.found.field)
-        return kept.found
+        if isinstance(entry.found, PosternError):
+            raise type(entry.found)(entry.found.message, field=entry.found.field)
+        return entry.found
 
     async def _read_or_failed(self, config: SamlConfig) -> _Kept:
         try:
@@ -123,7 +123,7 @@ class SamlAdapter:
             loopback = is_loopback_host(urlsplit(url).hostname or "")
             answer = await self._fetch.get(url, loopback=loopback, headers={"Accept": _METADATA_TYPES})
             if answer.status != 200:
-                raise Unavailable(f"the identity provider answered {answer.status} when asked for its metadata")
+                raise Unavailable(f"the identity provider answered {answer.status} to the request for its metadata")
             content = answer.body
         else:
             raise Invalid("SAML needs idp_metadata_url or idp_metadata", field="idp_metadata_url")

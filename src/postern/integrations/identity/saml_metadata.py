@@ -45,13 +45,13 @@ def identity_provider_of(content: bytes, now: datetime, *, loopback: bool) -> Id
     try:
         root = parsed_metadata(content)
         if root.tag != f"{{{METADATA}}}EntityDescriptor":
-            raise _wrong("it must be one EntityDescriptor; of a federation's list, cut out your own provider's")
+            raise _wrong("it must be one EntityDescriptor; extract your provider's from a federation's list")
         entity_id = root.get("entityID", "")
         if not 1 <= len(entity_id) <= _MAX_ENTITY_ID:
             raise _wrong(f"its entityID must have 1 to {_MAX_ENTITY_ID} characters")
         valid_until = moment_of(root.get("validUntil"), "validUntil")
         if valid_until is not None and valid_until <= now:
-            raise _wrong(f"it was valid until {valid_until.isoformat()} only; fetch it again")
+            raise _wrong(f"it expired at {valid_until.isoformat()}; fetch it again")
         role = _role(root)
         if role.get("WantAuthnRequestsSigned") in ("true", "1"):
             raise _wrong("it requires signed requests (WantAuthnRequestsSigned), which this gateway does not send")
@@ -121,7 +121,7 @@ def _certificate(text: str) -> x509.Certificate:
     if isinstance(key, RSAPublicKey) and key.key_size < _MIN_RSA_BITS:
         raise _wrong(f"a certificate in it has an RSA key of less than {_MIN_RSA_BITS} bits")
     if not isinstance(key, RSAPublicKey | EllipticCurvePublicKey):
-        raise _wrong("a certificate in it has a key that is neither RSA nor of an elliptic curve")
+        raise _wrong("a certificate in it has a key that is neither an RSA nor an elliptic-curve key")
     return certificate
 
 

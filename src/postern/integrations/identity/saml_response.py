@@ -101,11 +101,11 @@ def _subject(name_id: etree._Element | None, us: ServiceProvider, attributes: At
         raise Unauthenticated("the assertion has no NameID")
     if name_id.get("Format") == _TRANSIENT:
         raise Unauthenticated(
-            "the NameID is transient, so it would be another at the next login; let the identity provider send a "
-            "persistent one, or name an attribute that stays in subject_attribute"
+            "the NameID is transient, so it changes with each login; let the identity provider send a persistent one, "
+            "or set subject_attribute to an attribute that does not change"
         )
     if name_id.get("SPNameQualifier", us.entity_id) != us.entity_id:
-        raise Unauthenticated("the NameID is one for another service (SPNameQualifier)")
+        raise Unauthenticated("the NameID is for another service (SPNameQualifier)")
     return _check_subject_length(text_of(name_id))
 
 
@@ -186,16 +186,16 @@ def _only_assertion(root: etree._Element) -> etree._Element:
         elif parts.get(str(child.tag), 0):
             parts[str(child.tag)] -= 1
         else:
-            raise UnreadableSaml("there is something in the answer that does not belong there")
+            raise UnreadableSaml("the answer contains an unexpected element")
     _check_status(root)
     named = [
         element for element in root.iter() if etree.QName(element).localname in ("Assertion", "EncryptedAssertion")
     ]
     if len(assertions) != 1 or named != assertions:
         raise UnreadableSaml("the answer must have exactly one assertion")
-    signatures = [one for one in root.iter() if etree.QName(one).localname == "Signature"]
+    signatures = [element for element in root.iter() if etree.QName(element).localname == "Signature"]
     if any(signature.getparent() not in (root, assertions[0]) for signature in signatures):
-        raise UnreadableSaml("there is a signature in a place where none belongs")
+        raise UnreadableSaml("the answer has a signature in an unexpected place")
     return assertions[0]
 
 
@@ -218,7 +218,7 @@ def _check_status(root: etree._Element) -> None:
     if codes[0].get("Value") != _SUCCESS:
         inner = codes[0].find(f"{{{PROTOCOL}}}StatusCode")
         word = str((codes[0] if inner is None else inner).get("Value", "")).rpartition(":")[2][:64]
-        raise Unauthenticated(f"the identity provider refused the login ({word if word.isalnum() else 'no reason'})")
+        raise Unauthenticated(f"the identity provider rejected the login ({word if word.isalnum() else 'no reason'})")
 
 
 def _check_envelope(root: etree._Element, expected: Expected) -> None:
@@ -240,7 +240,7 @@ def _verify_signature(root: etree._Element, assertion: etree._Element, expected:
         _signed_bytes(root, root, "./", expected)
     verified = parsed_message(_signed_bytes(root, assertion, f"./{{{ASSERTION}}}Assertion/", expected))
     if verified.tag != assertion.tag or verified.get("ID") != assertion.get("ID"):
-        raise UnreadableSaml("what is signed is not the assertion")
+        raise UnreadableSaml("the signature does not cover the assertion")
     return verified
 
 
@@ -266,31 +266,33 @@ def _signed_bytes(root: etree._Element, signed: etree._Element, location: str, e
             assert isinstance(result, VerifyResult)  # of the one reference
             return result.signed_data
     if outdated:
-        raise Unauthenticated("the certificate of the identity provider is outdated; renew its metadata")
-    raise Unauthenticated("the signature of the answer is not by a key of the identity provider's metadata")
+        raise Unauthenticated("the certificate of the identity provider is not valid now; update its metadata")
+    raise Unauthenticated("the signature of the answer does not match any key in the identity provider's metadata")
 
 
 def _check_signature(signed: etree._Element) -> None:
     """Check that there is exactly one enveloped signature over the whole element, in the standard's form (Core 5.4)."""
     signatures = signed.findall(f"{{{SIGNATURE}}}Signature")
     if len(signatures) != 1:
-        raise Unauthenticated("the assertion must have one signature of its own; set that at the identity provider")
+        raise Unauthenticated("the assertion must have one signature of its own; enable that at the identity provider")
     info, *others = signatures[0]
     if info.tag != f"{{{SIGNATURE}}}SignedInfo" or any(other.tag == f"{{{SIGNATURE}}}Object" for other in others):
         raise UnreadableSaml("the signature has an unexpected form")
     references = info.findall(f"{{{SIGNATURE}}}Reference")
     if len(references) != 1 or not signed.get("ID") or references[0].get("URI") != f"#{signed.get('ID')}":
-        raise UnreadableSaml("the signature must refer to the element it stands in, and to nothing else")
+        raise UnreadableSaml("the signature must refer to the element that contains it, and to nothing else")
     transforms = references[0].findall(f"{{{SIGNATURE}}}Transforms/{{{SIGNATURE}}}Transform")
     methods = info.findall(f"{{{SIGNATURE}}}CanonicalizationMethod")
     if [transform.get("Algorithm") for transform in transforms] != _TRANSFORMS or [
         method.get("Algorithm") for method in methods
     ] != [_EXCLUSIVE]:
-        raise UnreadableSaml("the signature must be enveloped, by exclusive canonicalisation without comments")
+        raise UnreadableSaml("the signature must be enveloped, with exclusive canonicalisation without comments")
     used = {str(element.get("Algorithm")) for element in info.iter(f"{{{SIGNATURE}}}SignatureMethod")}
-    used |= {str(one.get("Algorithm")) for one in info.iter(f"{{{SIGNATURE}}}DigestMethod")}
-    if used - {one.value for one in _METHODS | _DIGESTS}:
-        raise Unauthenticated("the signature is by an algorithm that is not accepted; let the provider use SHA-256")
+    used |= {str(element.get("Algorithm")) for element in info.iter(f"{{{SIGNATURE}}}DigestMethod")}
+    if used - {algorithm.value for algorithm in _METHODS | _DIGESTS}:
+        raise Unauthenticated(
+            "the signature has an algorithm that is not accepted; let the identity provider use SHA-256"
+        )
 
 
 def _read_assertion(assertion: etree._Element, expected: Expected, config: SamlConfig) -> Asserted:
@@ -313,7 +315,7 @@ def _check_confirmation(subject: etree._Element, expected: Expected) -> datetime
     4.1.4.2)."""
     confirmations = subject.findall(f"{{{ASSERTION}}}SubjectConfirmation")
     if len(confirmations) != 1 or confirmations[0].get("Method") != _BEARER:
-        raise Unauthenticated("the assertion must have one subject confirmation, of the method bearer")
+        raise Unauthenticated("the assertion must have one subject confirmation, with the method bearer")
     data = _one(confirmations[0], "SubjectConfirmationData")
     if data.get("InResponseTo") != expected.request_id:
         raise _another_request()
@@ -329,7 +331,7 @@ def _check_confirmation(subject: etree._Element, expected: Expected) -> datetime
 def _check_conditions(conditions: etree._Element, expected: Expected) -> None:
     unknown = [condition for condition in conditions if condition.tag not in _CONDITIONS]
     if unknown:
-        raise Unauthenticated("the assertion has a condition that is not known here, so it must not be used")
+        raise Unauthenticated("the assertion has a condition that is not supported, so it is not accepted")
     _check_window(
         moment_of(conditions.get("NotBefore"), "NotBefore"),
         moment_of(conditions.get("NotOnOrAfter"), "NotOnOrAfter"),
@@ -370,8 +372,8 @@ def _one(parent: etree._Element, name: str) -> etree._Element:
 
 
 def _another_request() -> Denied:
-    return Denied("this answers another request, or none (InResponseTo); logins begin at the gateway: begin again")
+    return Denied("this answer is for a different request, or for none (InResponseTo); start the login at the gateway")
 
 
 def _another_issuer() -> Unauthenticated:
-    return Unauthenticated("the answer is by another identity provider than the one that is set up (Issuer)")
+    return Unauthenticated("the answer is from a different identity provider than the configured one (Issuer)")

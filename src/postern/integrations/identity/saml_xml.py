@@ -33,7 +33,7 @@ def parsed_message(content: bytes) -> etree._Element:
     text = _text(content)
     if "<!" in text or "<?" in text:
         raise UnreadableSaml(
-            "the answer has a document type, comment, CDATA or processing instruction, which is refused"
+            "the answer has a document type, comment, CDATA or processing instruction, which is not accepted"
         )
     return _parse_xml(text)
 
@@ -42,14 +42,14 @@ def parsed_metadata(content: bytes) -> etree._Element:
     """Return the root of a metadata document, in which comments are usual. Raises Unreadable."""
     text = _text(content)
     if re.search(r"<!(?!--)", text):
-        raise UnreadableSaml("the metadata has a document type or CDATA, which is refused")
+        raise UnreadableSaml("the metadata has a document type or CDATA, which is not accepted")
     return _parse_xml(text)
 
 
 def text_of(element: etree._Element) -> str:
     """Return the element's text, stripped. Raises Unreadable when it has child elements."""
     if len(element):
-        raise UnreadableSaml(f"{etree.QName(element).localname} has elements where only text belongs")
+        raise UnreadableSaml(f"{etree.QName(element).localname} contains elements where only text is allowed")
     return (element.text or "").strip()
 
 
@@ -88,7 +88,7 @@ def _parse_xml(text: str) -> etree._Element:
     except (etree.XMLSyntaxError, ValueError):
         raise UnreadableSaml("the document is not well-formed XML") from None
     if any(element.tag is etree.Entity for element in root.iter()):
-        raise UnreadableSaml("the document has a document type or entities, which are refused")
+        raise UnreadableSaml("the document has a document type or entities, which are not accepted")
     if sum(1 for _ in root.iter()) > _MOST_ELEMENTS:
         raise UnreadableSaml(f"the document has more than {_MOST_ELEMENTS} elements")
     return root

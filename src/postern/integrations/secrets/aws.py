@@ -33,18 +33,18 @@ class AwsSecrets:
 
     def _fetch(self, name: str) -> Document:
         try:
-            found: Mapping[str, Any] = self._client(name).get_secret_value(SecretId=name)
+            answer: Mapping[str, Any] = self._client(name).get_secret_value(SecretId=name)
         except ClientError as error:
             code = error.response.get("Error", {}).get("Code", "an error without a name")
             raise Unavailable(f"AWS Secrets Manager answered {code}") from None
         except NoRegionError:
-            raise Unavailable("no AWS region is known; set AWS_REGION where the agent runs") from None
+            raise Unavailable("no AWS region is configured; set AWS_REGION where the agent runs") from None
         except NoCredentialsError:
-            raise Unavailable("no AWS credentials are found where the agent runs") from None
+            raise Unavailable("no AWS credentials were found where the agent runs") from None
         except (BotoCoreError, ValueError) as error:
             raise Unavailable(f"the request to AWS Secrets Manager failed: {type(error).__name__}") from None
-        text = found.get("SecretString")
-        return Document(checked_text(found.get("SecretBinary", b"") if text is None else text.encode()))
+        text = answer.get("SecretString")
+        return Document(checked_text(answer.get("SecretBinary", b"") if text is None else text.encode()))
 
     def _client(self, name: str) -> Any:
         region = name.split(":")[3] if name.startswith("arn:") else self._region

@@ -43,7 +43,7 @@ class AzureSecrets:
 
     async def fetch(self, name: str) -> Document:
         if not _NAME.fullmatch(name):
-            raise Unavailable("a secret of Azure's is named SECRET or SECRET/VERSION, of letters, digits and '-'")
+            raise Unavailable("an Azure secret is named SECRET or SECRET/VERSION, with letters, digits and '-'")
         token = await self._threads.run(self._token)
         url = f"{self._vault}/secrets/{name}?api-version={API_VERSION}"
         answer = await rest.ask("GET", url, {"Authorization": f"Bearer {token}"})
@@ -58,7 +58,7 @@ class AzureSecrets:
         try:
             token: str = self._credential.get_token(self._scope).token
         except (AzureError, OSError, ValueError) as error:
-            raise Unavailable(f"Azure gives the agent no token: {type(error).__name__}") from None
+            raise Unavailable(f"Azure issued no token to the agent: {type(error).__name__}") from None
         return token
 
 

@@ -41,11 +41,11 @@ class GoogleSecrets:
     async def fetch(self, name: str) -> Document:
         parts = _NAME.fullmatch(name)
         if parts is None:
-            raise Unavailable("a secret of Google's is named SECRET or projects/PROJECT/secrets/SECRET")
+            raise Unavailable("a Google secret is named SECRET or projects/PROJECT/secrets/SECRET")
         headers = await self._threads.run(self._authorisation)
         project = parts[1] or self._project
         if not project:
-            raise Unavailable("no Google project is known; set GOOGLE_CLOUD_PROJECT where the agent runs")
+            raise Unavailable("no Google project is configured; set GOOGLE_CLOUD_PROJECT where the agent runs")
         url = f"{self._endpoint}/v1/projects/{project}/secrets/{parts[2]}/versions/{parts[3] or 'latest'}:access"
         answer = await rest.ask("GET", url, headers)
         if answer.status != 200:
@@ -66,9 +66,9 @@ class GoogleSecrets:
                 self._project = self._project or project or ""
             self._credentials.before_request(_send_with_timeout, "GET", self._endpoint, headers)
         except exceptions.DefaultCredentialsError:
-            raise Unavailable("no Google credentials are found where the agent runs") from None
+            raise Unavailable("no Google credentials were found where the agent runs") from None
         except (exceptions.GoogleAuthError, OSError, ValueError) as error:
-            raise Unavailable(f"Google gives the agent no token: {type(error).__name__}") from None
+            raise Unavailable(f"Google issued no token to the agent: {type(error).__name__}") from None
         return headers
 
 

@@ -38,11 +38,11 @@ async def ask(
     because it may contain secrets."""
     verified = await asyncio.to_thread(_public_authorities) if trust is None else trust
     # A compressed answer could be far larger than the bytes that are counted here.
-    given = {"Accept": "application/json", **headers, "Accept-Encoding": "identity"}
+    all_headers = {"Accept": "application/json", **headers, "Accept-Encoding": "identity"}
     try:
         async with (
             httpx.AsyncClient(verify=verified, timeout=DEADLINE) as client,
-            client.stream(method, url, headers=given, json=body) as answer,
+            client.stream(method, url, headers=all_headers, json=body) as answer,
         ):
             content = await _content(answer)
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
@@ -69,10 +69,10 @@ async def _content(answer: httpx.Response) -> bytes:
 
 def object_of(content: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(content)
+        fields = json.loads(content)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def checked_address(url: str, variable: str) -> str:

@@ -54,7 +54,7 @@ class VaultSecrets:
         if self._version == 2:
             data = data.get("data") if isinstance(data, Mapping) else None
         if not isinstance(data, Mapping):
-            raise Unavailable(f"Vault did not answer with a secret; is this engine of version {self._version}?")
+            raise Unavailable(f"Vault did not answer with a secret; check that this engine has version {self._version}")
         return Document(Secret(json.dumps(data)))
 
     async def _read(self, path: str, token: Secret) -> rest.SecretServiceResponse:
@@ -77,7 +77,7 @@ class VaultSecrets:
             answer = await rest.ask("POST", url, self._headers, trust=self._trust, body=self._role)
             token, life = _read_token(answer.fields.get("auth"))
             if answer.status != 200 or not token:
-                raise Unavailable(f"Vault does not accept the agent's app role (status {answer.status})")
+                raise Unavailable(f"Vault rejected the agent's app role (status {answer.status})")
             self._token = token
             self._until = asked_at + life * _RENEW_AT if life else float("inf")
             return token
@@ -98,7 +98,7 @@ def _path(name: str, version: int) -> str:
     if len(parts) < 2 or any(part in ("", ".", "..") for part in parts):
         raise Unavailable("a path in Vault is written MOUNT/PATH")
     if parts[0].lower() in _NOT_SECRETS:
-        raise Unavailable(f"what is below {parts[0]!r} in Vault is no secret that connections may refer to")
+        raise Unavailable(f"connections cannot refer to paths below {parts[0]!r} in Vault")
     if version == 2 and "data" not in parts[1:-1]:
         parts.insert(1, "data")
     return "/".join(quote(part, safe="") for part in parts)
@@ -106,8 +106,8 @@ def _path(name: str, version: int) -> str:
 
 def _refusal(status: int) -> str:
     reasons = {
-        403: "Vault does not let the agent read it, or its token has expired (status 403)",
-        404: "Vault has nothing there (status 404)",
+        403: "Vault denied the agent access, or the agent's token has expired (status 403)",
+        404: "Vault has nothing at this path (status 404)",
         503: "Vault is sealed or in maintenance (status 503)",
     }
     return reasons.get(status, f"Vault answered with status {status}")
@@ -119,4 +119,4 @@ def _trust(file: str) -> ssl.SSLContext | None:
     try:
         return ssl.create_default_context(cafile=file)
     except (OSError, ssl.SSLError):
-        raise Unavailable("VAULT_CACERT names no file with certificates where the agent runs") from None
+        raise Unavailable("VAULT_CACERT does not name a file with certificates where the agent runs") from None

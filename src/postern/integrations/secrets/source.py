@@ -32,19 +32,19 @@ class Document:
         fields = _object(self.text.reveal())
         if fields is None:
             raise Unavailable("it is not a JSON object, so it has no keys")
-        found = fields.get(key)
-        if found is None:
+        value = fields.get(key)
+        if value is None:
             raise Unavailable(f"it has no key {key!r}")
-        return Secret(found if isinstance(found, str) else json.dumps(found))
+        return Secret(value if isinstance(value, str) else json.dumps(value))
 
 
 def _object(text: str) -> dict[str, object] | None:
     # The decoder's error contains the text: it must not become the context of another one.
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return content if isinstance(content, dict) else None
 
 
 class SecretSource(Protocol):

@@ -33,9 +33,9 @@ class CachedSource:
         return len(self._kept)
 
     async def fetch(self, name: str) -> Document:
-        kept = self._kept.get(name)
-        if kept is not None and asyncio.get_running_loop().time() < kept[1]:
-            return kept[0]
+        entry = self._kept.get(name)
+        if entry is not None and asyncio.get_running_loop().time() < entry[1]:
+            return entry[0]
         task = self._asked.get(name)
         if task is None:
             task = asyncio.create_task(self._ask(name))
@@ -45,9 +45,9 @@ class CachedSource:
 
     def forget(self, name: str) -> None:
         """Drop a value that did not work; the next caller asks the source."""
-        kept = self._kept.pop(name, None)
-        if kept is not None:
-            kept[2].cancel()
+        entry = self._kept.pop(name, None)
+        if entry is not None:
+            entry[2].cancel()
 
     async def _ask(self, name: str) -> Document:
         loop = asyncio.get_running_loop()
@@ -167,4 +167,4 @@ class Sources:
             return _KINDS[kind](self._environ)
         except ImportError:
             needed = f"pip install '{_LIBRARIES[kind]}'"
-            raise Unavailable(f"the agent lacks a library; run: {needed} where it runs") from None
+            raise Unavailable(f"the agent lacks a Python library; where it runs, run: {needed}") from None

@@ -36,16 +36,17 @@ class Receivers:
     async def address_of(self, host: str, port: int, *, private: bool = False) -> str:
         """Return the checked address; with `private` it must be in a network of the settings. Raises Unavailable."""
         try:
-            found = await self._resolve(host, port)
+            addresses = await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
-            raise Unavailable(f"the address of {host} cannot be found: {error}") from None
-        check_resolved(host, found, self._allowed, SETTING)
-        outside = [text for text in found if not is_within(text, self._allowed)]
+            raise Unavailable(f"the host name {host} cannot be resolved: {error}") from None
+        check_resolved(host, addresses, self._allowed, SETTING)
+        outside = [text for text in addresses if not is_within(text, self._allowed)]
         if private and outside:
             raise Unavailable(
-                f"{host} has the address {outside[0]}; without TLS events go only into networks that {SETTING} names"
+                f"{host} has the address {outside[0]}; without TLS, events are sent only to "
+                f"networks that {SETTING} names"
             )
-        return found[0]
+        return addresses[0]
 
     async def post(self, sink: Sink, body: bytes, headers: Mapping[str, str], *, url: str | None = None) -> bytes:
         """Send a request and return the answer. `url` replaces the sink's URL. Raises Denied when the receiver rejects
@@ -53,12 +54,12 @@ class Receivers:
         whole = httpx.URL(url or sink.address)
         host = whole.host
         address = await self.address_of(host, whole.port or (443 if whole.scheme == "https" else 80))
-        own = {name: value.reveal() for name, value in sink.headers.items()}
+        custom = {name: value.reveal() for name, value in sink.headers.items()}
         # The certificate must be for the name, although the connection is to the address.
         request = self._client(sink).build_request(
             "POST",
             whole.copy_with(host=address),
-            headers={**own, **headers, "Host": whole.netloc.decode(), "Accept-Encoding": "identity"},
+            headers={**custom, **headers, "Host": whole.netloc.decode(), "Accept-Encoding": "identity"},
             content=body,
             extensions={"sni_hostname": host},
         )
@@ -118,11 +119,11 @@ def _check(host: str, status: int, retry_after: str) -> None:
         return
     if status == 429:
         pause = int(retry_after) if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 7 else None
-        raise TooMany(f"{host} answered 429: it requests a pause", retry_after=pause)
+        raise TooMany(f"{host} answered 429: too many requests", retry_after=pause)
     if status == 410:
-        raise NotFound(f"{host} answered 410: it wants no events any more")
+        raise NotFound(f"{host} answered 410: it no longer accepts events")
     if status in _UNWANTED:
-        raise Denied(f"{host} answered {status}: it rejects this event")
+        raise Denied(f"{host} answered {status}: it rejected this event")
     if 300 <= status < 400:
-        raise Unavailable(f"{host} answered {status}: redirects are not followed; set the address where it leads")
+        raise Unavailable(f"{host} answered {status}: redirects are not followed; set the address that it leads to")
     raise Unavailable(f"{host} answered {status}")

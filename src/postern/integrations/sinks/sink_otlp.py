@@ -47,16 +47,16 @@ def request(deliveries: Sequence[Delivery], host: str, now: datetime) -> dict[st
     }
 
 
-def _record(one: Delivery, now: datetime) -> dict[str, Any]:
-    number, text = _SEVERITY.get(one.event, _INFO)
+def _record(delivery: Delivery, now: datetime) -> dict[str, Any]:
+    number, text = _SEVERITY.get(delivery.event, _INFO)
     return {
-        "timeUnixNano": _nanoseconds(one.at),
+        "timeUnixNano": _nanoseconds(delivery.at),
         "observedTimeUnixNano": _nanoseconds(now),
         "severityNumber": number,
         "severityText": text,
-        "eventName": one.event,
-        "body": _value(json.loads(one.body)["data"]),
-        "attributes": _pairs({"event.id": str(one.event_id)}),
+        "eventName": delivery.event,
+        "body": _value(json.loads(delivery.body)["data"]),
+        "attributes": _pairs({"event.id": str(delivery.event_id)}),
     }
 
 
@@ -64,25 +64,25 @@ def _nanoseconds(moment: datetime) -> str:
     return str(int(moment.timestamp()) * 1_000_000_000 + moment.microsecond * 1_000)
 
 
-def _value(given: Any) -> dict[str, Any]:
+def _value(value: Any) -> dict[str, Any]:
     """Return an AnyValue; 64-bit numbers are texts in OTLP's JSON."""
-    if given is None:
+    if value is None:
         return {}
-    if isinstance(given, bool):
-        return {"boolValue": given}
-    if isinstance(given, int):
-        return {"intValue": str(given)} if abs(given) < 1 << 63 else {"stringValue": str(given)}
-    if isinstance(given, float):
-        return {"doubleValue": given}
-    if isinstance(given, list):
-        return {"arrayValue": {"values": [_value(one) for one in given]}}
-    if isinstance(given, dict):
-        return {"kvlistValue": {"values": _pairs(given)}}
-    return {"stringValue": str(given)}
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)} if abs(value) < 1 << 63 else {"stringValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [_value(item) for item in value]}}
+    if isinstance(value, dict):
+        return {"kvlistValue": {"values": _pairs(value)}}
+    return {"stringValue": str(value)}
 
 
-def _pairs(given: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"key": name, "value": _value(value)} for name, value in given.items()]
+def _pairs(attributes: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": name, "value": _value(value)} for name, value in attributes.items()]
 
 
 def _read_rejections(answer: bytes) -> tuple[int, str]:

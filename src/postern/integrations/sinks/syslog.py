@@ -49,15 +49,15 @@ class SyslogSender:
                     context = trust(sink.authority) if parts.scheme == "syslog+tls" else None
                     await _stream(address, port, host, context, messages)
         except TimeoutError:
-            raise Unavailable(f"{host} did not take the events in {DEADLINE:g} seconds") from None
+            raise Unavailable(f"{host} did not accept the events within {DEADLINE:g} seconds") from None
         except (OSError, ssl.SSLError) as error:
             raise Unavailable(f"{host} cannot be reached: {error}") from None
 
 
-def message(one: Delivery, host: str) -> bytes:
+def message(delivery: Delivery, host: str) -> bytes:
     """Return a message. The event is JSON in ASCII, so that no name in it ends the line or controls a terminal."""
-    priority = _FACILITY * 8 + _SEVERITY.get(one.event, _INFORMATIONAL)
-    return f"<{priority}>1 {one.at.isoformat()} {host} postern - {one.event} - {one.body}".encode()
+    priority = _FACILITY * 8 + _SEVERITY.get(delivery.event, _INFORMATIONAL)
+    return f"<{priority}>1 {delivery.at.isoformat()} {host} postern - {delivery.event} - {delivery.body}".encode()
 
 
 async def _stream(address: str, port: int, host: str, context: ssl.SSLContext | None, messages: list[bytes]) -> None:

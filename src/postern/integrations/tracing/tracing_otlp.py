@@ -82,7 +82,7 @@ def _begin(
     try:
         span = tracer.start_span(name, context, _KINDS[kind], _shorten_values(attributes or {}), start_time=began)
     except Exception:  # a failing library must not end a session
-        log.exception("a span could not be begun")
+        log.exception("a span could not be started")
         return NO_SPAN
     return _OtlpSpan(tracer, span)
 
@@ -103,9 +103,9 @@ class _OtlpSpan:
 
     @property
     def traceparent(self) -> str:
-        known = self._span.get_span_context()
-        numbers = f"{api.format_trace_id(known.trace_id)}-{api.format_span_id(known.span_id)}"
-        return f"00-{numbers}-{known.trace_flags & api.TraceFlags.SAMPLED:02x}"
+        context = self._span.get_span_context()
+        numbers = f"{api.format_trace_id(context.trace_id)}-{api.format_span_id(context.span_id)}"
+        return f"00-{numbers}-{context.trace_flags & api.TraceFlags.SAMPLED:02x}"
 
     def child(self, name: str, kind: SpanKind = SpanKind.INTERNAL, attributes: Attributes | None = None) -> Span:
         return _begin(self._tracer, name, kind, attributes, api.set_span_in_context(self._span, Context()), None)
@@ -144,10 +144,10 @@ def _context(parent: str) -> Context:
     if not parent:
         return Context()
     _, trace_id, span_id, flags = parent.split("-")
-    known = api.SpanContext(
+    context = api.SpanContext(
         int(trace_id, 16), int(span_id, 16), is_remote=True, trace_flags=api.TraceFlags(int(flags, 16) & 1)
     )
-    return api.set_span_in_context(api.NonRecordingSpan(known), Context())
+    return api.set_span_in_context(api.NonRecordingSpan(context), Context())
 
 
 class _Sending(SpanExporter):
@@ -198,10 +198,14 @@ class _Sending(SpanExporter):
         """Log one line when failures begin, and one when they end."""
         if failed and self._failing_since is None:
             self._failing_since = time.monotonic()
-            log.warning("the collector does not accept traces, so they are dropped: %s", self.complaint.first)
+            log.warning(
+                "the trace collector rejects traces or cannot be reached; they are dropped: %s", self.complaint.first
+            )
         elif not failed:
             if self._failing_since is not None:
-                log.info("the collector accepts traces again, after %.0f s", time.monotonic() - self._failing_since)
+                log.info(
+                    "the trace collector accepts traces again after %.0f s", time.monotonic() - self._failing_since
+                )
             self._failing_since, self.complaint.first = None, ""
 
 
@@ -218,7 +222,7 @@ class _Queue(BatchSpanProcessor):
 
 
 def _redact_record(record: logging.LogRecord) -> bool:
-    record.msg, record.args = "OTEL_EXPORTER_OTLP_HEADERS: one of them is not NAME=VALUE, URL-encoded; left out", ()
+    record.msg, record.args = "OTEL_EXPORTER_OTLP_HEADERS: an entry that is not URL-encoded NAME=VALUE was ignored", ()
     return True
 
 

@@ -39,12 +39,12 @@ def contents_of(new: NewIssue, shapes: Mapping[str, Shape]) -> tuple[str, str, d
         raise _no_objects()
     fields: dict[str, Any] = {}
     lines = []
-    for name, given in new.fields.items():
-        said = plain(given)
+    for name, value in new.fields.items():
+        text = plain(value)
         if name in shapes:
-            fields[name] = given if said is None else shapes[name](said, name)
+            fields[name] = value if text is None else shapes[name](text, name)
         else:
-            lines.append(f"{line(name)}: {given if said is None else said}")
+            lines.append(f"{line(name)}: {value if text is None else text}")
     words = "\n".join([remove_marker(new.text, new.marker), *([""] if lines else []), *lines])
     title = _AT.sub("@\u200b", line(new.summary, 240))
     return title, f"{add_fence(cut(words, MAX_TEXT))}\n\n{new.marker}", fields
@@ -57,15 +57,15 @@ def add_fence(words: str) -> str:
     return f"{fence}text\n{words}\n{fence}"
 
 
-def several(said: str, _name: str) -> list[str]:
+def several(text: str, _name: str) -> list[str]:
     """Split names at commas."""
-    return [part.strip() for part in said.split(",") if part.strip()]
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def number(said: str, name: str) -> int:
-    if not (said.isascii() and said.isdigit() and len(said) < 19):
+def number(text: str, name: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise Invalid(f"{name}: must be a number", field=name)
-    return int(said)
+    return int(text)
 
 
 def wanted_state(name: str, states: Mapping[str, frozenset[str]]) -> str:
@@ -73,9 +73,9 @@ def wanted_state(name: str, states: Mapping[str, frozenset[str]]) -> str:
     for state, names in states.items():
         if name.strip().lower() in names:
             return state
-    known = "; ".join(", ".join(sorted(names)) for names in states.values())
-    raise Invalid(f"there is no transition {name}; there are: {known}")
+    names_text = "; ".join(", ".join(sorted(names)) for names in states.values())
+    raise Invalid(f"there is no transition {name!r}; use one of: {names_text}")
 
 
 def _no_objects() -> Invalid:
-    return Invalid("this tracker has no asset management; take cmdb_types out of the template")
+    return Invalid("this tracker has no asset management; remove cmdb_types from the template")

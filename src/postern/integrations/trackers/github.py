@@ -57,7 +57,7 @@ class GitHub(CodeHost):
         repository = (await self._calls.ask("GET", f"/repos/{_check_repository(project_key)}")).content
         if isinstance(repository, dict) and repository.get("has_issues") is False:
             raise Invalid(f"issues are switched off in {project_key}")
-        return f"{words}, and shows us the repository {project_key}"
+        return f"{words}, which can read the repository {project_key}"
 
     async def create(self, new: NewIssue) -> Issue:
         title, words, fields = contents_of(new, _SHAPES)
@@ -74,27 +74,27 @@ class GitHub(CodeHost):
         newest: dict[str, str | int] = {"sort": "created", "direction": "desc"}
         newest |= {"state": "all", "per_page": _NEWEST}
         page = (await self._calls.ask("GET", f"/repos/{repository}/issues", query=newest)).content
-        found = _filter_marked(rows(page), new.marker)
-        if not found and len(rows(page)) == _NEWEST:
+        matches = _filter_marked(rows(page), new.marker)
+        if not matches and len(rows(page)) == _NEWEST:
             # https://docs.github.com/en/rest/search/search#search-issues-and-pull-requests
-            wanted: dict[str, str | int] = {
+            search: dict[str, str | int] = {
                 "q": f'"{new.marker}" repo:{repository} in:body is:issue',
                 "per_page": _NEWEST,
             }
-            content = (await self._calls.ask("GET", "/search/issues", query=wanted)).content
-            found = _filter_marked(rows(content, "items"), new.marker)
-        oldest = min(found, key=_number, default=None)
+            content = (await self._calls.ask("GET", "/search/issues", query=search)).content
+            matches = _filter_marked(rows(content, "items"), new.marker)
+        oldest = min(matches, key=_number, default=None)
         return None if oldest is None else self._read_issue(repository, oldest)
 
     async def transition(self, issue: Issue, name: str) -> bool:
-        wanted = wanted_state(name, _STATES)
+        state = wanted_state(name, _STATES)
         repository, _, at = issue.key.rpartition("#")
         path = f"/repos/{_check_repository(repository)}/issues/{number(at, 'issue')}"
         require_its(issue, issue.url == self._address(repository, at))
         is_closed = (await self._calls.ask("GET", path)).text("state") == "closed"
-        if is_closed == (wanted != "open"):
+        if is_closed == (state != "open"):
             return False
-        body = {"state": "open"} if wanted == "open" else {"state": "closed", "state_reason": wanted}
+        body = {"state": "open"} if state == "open" else {"state": "closed", "state_reason": state}
         await self._calls.ask("PATCH", path, body=body)
         return True
 
@@ -140,18 +140,18 @@ def error_texts(content: Any) -> list[str]:
     return [text(content, "message"), *whys]
 
 
-def verdict_of(reply: TrackerResponse, said: str) -> PosternError | None:
+def verdict_of(reply: TrackerResponse, reason: str) -> PosternError | None:
     """Return the error of a response. A rate limit may be a 403:
     https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api"""
     pause = pause_of(reply)
     used_up = reply.headers.get("X-RateLimit-Remaining") == "0"
-    if reply.status not in (403, 429) or not (pause is not None or used_up or "rate limit" in said.lower()):
+    if reply.status not in (403, 429) or not (pause is not None or used_up or "rate limit" in reason.lower()):
         return None
     reset = reply.headers.get("X-RateLimit-Reset", "")
     if pause is None and used_up and reset.isascii() and reset.isdigit():
         left = int(reset[:12]) - int(datetime.now(UTC).timestamp())
         pause = min(max(left, 1), MAX_PAUSE)
-    return Unavailable(f"GitHub asks for a pause: {said}", retry_after=60 if pause is None else pause)
+    return Unavailable(f"GitHub's rate limit is exceeded: {reason}", retry_after=60 if pause is None else pause)
 
 
 def _check_repository(repository: str) -> str:
@@ -166,5 +166,5 @@ def _filter_marked(issues: list[Mapping[str, Any]], marker: str) -> list[Mapping
 
 
 def _number(content: Any) -> int:
-    found = content.get("number") if isinstance(content, dict) else None
-    return found if type(found) is int and found > 0 else 0
+    value = content.get("number") if isinstance(content, dict) else None
+    return value if type(value) is int and value > 0 else 0

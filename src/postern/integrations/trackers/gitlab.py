@@ -49,7 +49,7 @@ class GitLab(CodeHost):
         project = (await self._calls.ask("GET", f"/projects/{segment(project_key, 'project_key')}")).content
         if text(project, "issues_access_level") == "disabled":
             raise Invalid(f"issues are switched off in {project_key}")
-        return f"{words}, and shows us the project {clean_line(text(project, 'path_with_namespace'), 200)}"
+        return f"{words}, which can read the project {clean_line(text(project, 'path_with_namespace'), 200)}"
 
     async def create(self, new: NewIssue) -> Issue:
         kind = new.request_type_id.strip().lower()
@@ -64,8 +64,8 @@ class GitLab(CodeHost):
         query: dict[str, str | int] = {"search": new.marker, "in": "description", "per_page": _PAGE}
         query |= {"scope": "all", "state": "all"}
         content = (await self._calls.ask("GET", _issues(new.project_key), query=query)).content
-        found = [one for one in rows(content) if has_marker(text(one, "description"), new.marker)]
-        oldest = min(found, key=_number, default=None)
+        matches = [issue for issue in rows(content) if has_marker(text(issue, "description"), new.marker)]
+        oldest = min(matches, key=_number, default=None)
         return None if oldest is None else self._read_issue(new.project_key, oldest)
 
     async def transition(self, issue: Issue, name: str) -> bool:
@@ -97,12 +97,12 @@ def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
 def error_texts(content: Any) -> list[str]:
     """Return the error texts. `message` is a text, or has texts by field
     (https://docs.gitlab.com/api/rest/troubleshooting/)."""
-    found = [text(content, name) for name in ("message", "error", "error_description")]
+    texts = [text(content, name) for name in ("message", "error", "error_description")]
     message = content.get("message") if isinstance(content, dict) else None
     if isinstance(message, dict):
         for name, why in message.items():
-            found.append(f"{name}: {', '.join(str(one) for one in why) if isinstance(why, list) else why}")
-    return found
+            texts.append(f"{name}: {', '.join(str(item) for item in why) if isinstance(why, list) else why}")
+    return texts
 
 
 def _issues(project: str) -> str:
@@ -110,26 +110,26 @@ def _issues(project: str) -> str:
 
 
 def _number(content: Any) -> int:
-    found = content.get("iid") if isinstance(content, dict) else None
-    return found if type(found) is int and found > 0 else 0
+    value = content.get("iid") if isinstance(content, dict) else None
+    return value if type(value) is int and value > 0 else 0
 
 
-def _labels(said: str, name: str) -> str:
-    return ",".join(several(said, name))
+def _labels(value: str, name: str) -> str:
+    return ",".join(several(value, name))
 
 
-def _people(said: str, name: str) -> list[int]:
-    return [number(one, name) for one in several(said, name)]
+def _people(value: str, name: str) -> list[int]:
+    return [number(part, name) for part in several(value, name)]
 
 
-def _day(said: str, name: str) -> str:
-    return moment(said, name).date().isoformat()
+def _day(value: str, name: str) -> str:
+    return moment(value, name).date().isoformat()
 
 
-def _truth(said: str, name: str) -> bool:
-    if said.lower() not in ("true", "false"):
+def _truth(value: str, name: str) -> bool:
+    if value.lower() not in ("true", "false"):
         raise Invalid(f"{name}: must be true or false", field=name)
-    return said.lower() == "true"
+    return value.lower() == "true"
 
 
 _SHAPES: Mapping[str, Shape] = {

@@ -85,15 +85,15 @@ class Jira(ABC):
         if not project_key:
             return words
         project = await self._project(project_key)
-        return f"{words}, and shows us the project {clean_line(text(project, 'name'), 200)} ({project_key})"
+        return f"{words}, which can read the project {clean_line(text(project, 'name'), 200)} ({project_key})"
 
     async def create(self, new: NewIssue) -> Issue:
         form = await self._form(new.project_key, new.request_type_id)
         dialect = self.dialect
         values = values_of(form, new, replace(WIKI, person=dialect.person) if form.desk else dialect)
-        for name, (object_type, wanted) in new.objects.items():
+        for name, (object_type, object_name) in new.objects.items():
             field = form.field(name)
-            values[field.id if field else name] = [await self._object(name, object_type, wanted)]
+            values[field.id if field else name] = [await self._object(name, object_type, object_name)]
         site = await self._site()
         try:
             key = await (self._request(form.desk, new, values) if form.desk else self._issue(new, values))
@@ -106,8 +106,8 @@ class Jira(ABC):
     async def _issue(self, new: NewIssue, values: Mapping[str, Any]) -> str:
         """Create an issue; see
         https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/#api-rest-api-3-issue-post"""
-        own = {"project": {"key": new.project_key}, "issuetype": {"id": new.request_type_id}}
-        answer = await self._calls.ask("POST", f"{self.api}/issue", body={"fields": {**values, **own}}, makes=True)
+        fixed = {"project": {"key": new.project_key}, "issuetype": {"id": new.request_type_id}}
+        answer = await self._calls.ask("POST", f"{self.api}/issue", body={"fields": {**values, **fixed}}, makes=True)
         return answer.text("key")
 
     async def _request(self, desk: str, new: NewIssue, values: Mapping[str, Any]) -> str:
@@ -126,13 +126,13 @@ class Jira(ABC):
         # A phrase, in its own quotes.
         phrase = _quote_jql(f'"{new.marker}"')
         where = f"project = {_quote_jql(new.project_key)} AND (labels = {marker} OR text ~ {phrase})"
-        for one in await self._search(f"{where} ORDER BY created ASC"):
-            fields = mapping(one, "fields")
+        for row in await self._search(f"{where} ORDER BY created ASC"):
+            fields = mapping(row, "fields")
             labels = fields.get("labels")
             words = f"{text(fields, 'summary')} {document_text(fields.get('description'))}"
             # Equal for the index does not mean identical.
             if (isinstance(labels, list) and new.marker in labels) or has_marker(words, new.marker):
-                return _issue_of_key(await self._site(), text(one, "key"))
+                return _issue_of_key(await self._site(), text(row, "key"))
         return None
 
     async def transition(self, issue: Issue, name: str) -> bool:
@@ -140,51 +140,55 @@ class Jira(ABC):
         transitions")"""
         require_its(issue, issue.url == _address(await self._site(), issue.key))
         path = f"{self.api}/issue/{segment(issue.key, 'issue')}"
-        wanted = name.strip().lower()
+        lower_name = name.strip().lower()
         status = mapping((await self._calls.ask("GET", path, query={"fields": "status"})).content, "fields").get(
             "status"
         )
-        if text(status, "name").lower() == wanted:
+        if text(status, "name").lower() == lower_name:
             return False
-        known = rows((await self._calls.ask("GET", f"{path}/transitions")).content, "transitions")
-        fitting = [one for one in known if text(mapping(one, "to"), "name").lower() == wanted] or [
-            one for one in known if text(one, "name").lower() == wanted
-        ]
+        transitions = rows((await self._calls.ask("GET", f"{path}/transitions")).content, "transitions")
+        fitting = [
+            transition for transition in transitions if text(mapping(transition, "to"), "name").lower() == lower_name
+        ] or [transition for transition in transitions if text(transition, "name").lower() == lower_name]
         if fitting:
             body = {"transition": {"id": text(fitting[0], "id")}}
             await self._calls.ask("POST", f"{path}/transitions", body=body)
             return True
         if text(mapping(status, "statusCategory"), "key") == "done":
             return False
-        names = [f"{text(one, 'name')} (to {text(mapping(one, 'to'), 'name')})" for one in known]
-        there_are = f"there are: {', '.join(names)}" if names else "there is none that we may use"
-        raise Invalid(clean_line(f"{issue.key} has no transition to, or of the name, {name}; {there_are}"))
+        names = [
+            f"{text(transition, 'name')} (to {text(mapping(transition, 'to'), 'name')})" for transition in transitions
+        ]
+        there_are = f"use one of: {', '.join(names)}" if names else "none is available to these credentials"
+        raise Invalid(
+            clean_line(f"{issue.key} has no transition named {name!r} or to a status of that name; {there_are}")
+        )
 
     async def close(self) -> None:
         await self._calls.close()
 
-    async def _object(self, name: str, object_type: str, wanted: str) -> Any:
-        like = await self._assets_by_name(object_type, wanted)
+    async def _object(self, name: str, object_type: str, object_name: str) -> Any:
+        like = await self._assets_by_name(object_type, object_name)
         # Assets ignores case.
-        assets = [asset for asset in like if asset.name == wanted] or like
+        assets = [asset for asset in like if asset.name == object_name] or like
         if len(assets) != 1:
-            what = "no object" if not assets else f"several objects ({', '.join(one.id for one in assets)})"
-            words = f"{name}: there is {what} of type {object_type} with the name {wanted}"
+            what = "no object" if not assets else f"several objects ({', '.join(asset.id for asset in assets)})"
+            words = f"{name}: found {what} of type {object_type!r} with the name {object_name!r}"
             raise Invalid(clean_line(words), field=name)
         return self._reference(assets[0])
 
     async def _form(self, project_key: str, type_id: str) -> IssueForm:
         key, now = (project_key, type_id), self._clock()
-        known = self._forms.get(key)
-        if known is not None and now - known[0] < FORM_AGE:
-            return known[1]
+        cached = self._forms.get(key)
+        if cached is not None and now - cached[0] < FORM_AGE:
+            return cached[1]
         project = await self._project(project_key)
         if text(project, "projectTypeKey") == "service_desk":
             form = await self._request_form(project_key, type_id)
         else:
             form = await self._issue_form(project_key, type_id)
         if not form.fields:
-            raise Invalid(f"project {project_key} has no type {type_id} for which we can create issues")
+            raise Invalid(f"project {project_key} has no type {type_id} of which these credentials can create issues")
         self._forms[key] = (now, form)
         while len(self._forms) > _FORMS:
             self._forms.popitem(last=False)
@@ -196,13 +200,13 @@ class Jira(ABC):
     async def _issue_form(self, project_key: str, type_id: str) -> IssueForm:
         project, kind = segment(project_key, "project_key"), segment(type_id, "request_type_id")
         path = f"{self.api}/issue/createmeta/{project}/issuetypes/{kind}"
-        found: list[Mapping[str, Any]] = []
+        entries: list[Mapping[str, Any]] = []
         for _ in range(_PAGES):
-            page, last = await self._fields(path, len(found))
-            found.extend(page)
+            page, last = await self._fields(path, len(entries))
+            entries.extend(page)
             if last or not page:
                 break
-        fields = [field_of(one, "schema") for one in found]
+        fields = [field_of(entry, "schema") for entry in entries]
         return IssueForm("", {field.id: field for field in fields})
 
     async def _request_form(self, project_key: str, type_id: str) -> IssueForm:
@@ -211,9 +215,9 @@ class Jira(ABC):
         desk = await self._service_desk_id(project_key)
         kind = segment(type_id, "request_type_id")
         path = f"{_DESK}/servicedesk/{segment(desk, 'desk')}/requesttype/{kind}/field"
-        found = rows((await self._calls.ask("GET", path)).content, "requestTypeFields")
+        entries = rows((await self._calls.ask("GET", path)).content, "requestTypeFields")
         # The service desk fills in hidden fields itself, and shows them only to its administrators.
-        fields = [field_of(one, "jiraSchema") for one in found if one.get("visible") is not False]
+        fields = [field_of(entry, "jiraSchema") for entry in entries if entry.get("visible") is not False]
         return IssueForm(desk, {field.id: field for field in fields})
 
     async def _service_desk_id(self, project_key: str) -> str:
@@ -222,14 +226,14 @@ class Jira(ABC):
         for _ in range(_PAGES):
             query = {"start": start, "limit": 50}
             page = (await self._calls.ask("GET", f"{_DESK}/servicedesk", query=query)).content
-            found = rows(page, "values")
-            for one in found:
-                if text(one, "projectKey") == project_key:
-                    return text(one, "id")
-            start += len(found)
-            if not found or page.get("isLastPage") is not False:
+            desks = rows(page, "values")
+            for desk in desks:
+                if text(desk, "projectKey") == project_key:
+                    return text(desk, "id")
+            start += len(desks)
+            if not desks or page.get("isLastPage") is not False:
                 break
-        raise NotFound(f"Jira shows no service desk for project {project_key}")
+        raise NotFound(f"project {project_key} has no service desk that these credentials can see")
 
 
 def _issue_of_key(site: str, key: str) -> Issue:
@@ -250,25 +254,25 @@ def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
     """
     token = settings.token.reveal()
     pair = b64encode(f"{settings.user}:{token}".encode()).decode()
-    given = f"Basic {pair}" if settings.user else f"Bearer {token}"
+    authorization = f"Basic {pair}" if settings.user else f"Bearer {token}"
     # Required for experimental parts of the service desk's API. The documents differ in the value.
     opted = "opt-in" if settings.kind is TrackerKind.JIRA_CLOUD else "true"
-    return {"Authorization": Secret(given), "X-ExperimentalApi": opted}
+    return {"Authorization": Secret(authorization), "X-ExperimentalApi": opted}
 
 
 def error_texts(content: Any) -> list[str]:
     """Return the error texts, in each of the formats of Jira's parts."""
     messages = content.get("errorMessages") if isinstance(content, dict) else None
-    found = [message for message in messages if isinstance(message, str)] if isinstance(messages, list) else []
-    found.extend(f"{name}: {why}" for name, why in mapping(content, "errors").items() if isinstance(why, str))
-    found.extend(text(content, name) for name in ("errorMessage", "message"))
-    return found
+    texts = [message for message in messages if isinstance(message, str)] if isinstance(messages, list) else []
+    texts.extend(f"{name}: {why}" for name, why in mapping(content, "errors").items() if isinstance(why, str))
+    texts.extend(text(content, name) for name in ("errorMessage", "message"))
+    return texts
 
 
-def verdict_of(reply: TrackerResponse, said: str) -> PosternError | None:
+def verdict_of(reply: TrackerResponse, reason: str) -> PosternError | None:
     """Return the error of a response. An anonymous caller sees no objects, and gets "not found"."""
     if reply.headers.get("X-Seraph-LoginReason", "") in _REFUSED:
-        return Denied(f"Jira refuses the credentials{': ' + said if said else ''}")
+        return Denied(f"Jira rejected the credentials{': ' + reason if reason else ''}")
     return None
 
 

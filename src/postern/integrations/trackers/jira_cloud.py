@@ -44,23 +44,23 @@ class JiraCloud(Jira):
 
     async def _fields(self, path: str, start: int) -> tuple[Sequence[Mapping[str, Any]], bool]:
         page = (await self._calls.ask("GET", path, query={"startAt": start, "maxResults": SEARCHED})).content
-        found = rows(page, "fields")
+        entries = rows(page, "fields")
         total = page.get("total") if isinstance(page, dict) else None
-        return found, not isinstance(total, int) or start + len(found) >= total
+        return entries, not isinstance(total, int) or start + len(entries) >= total
 
     async def _search(self, jql: str) -> list[Mapping[str, Any]]:
         """Search issues; see https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issue-search/
         ("search/jql")"""
-        found: list[Mapping[str, Any]] = []
+        issues: list[Mapping[str, Any]] = []
         body: dict[str, Any] = {"jql": jql, "maxResults": SEARCHED, "fields": ["summary", "description", "labels"]}
         for _ in range(_PAGES):
             page = (await self._calls.ask("POST", f"{self.api}/search/jql", body=body)).content
-            found.extend(rows(page, "issues"))
+            issues.extend(rows(page, "issues"))
             token = text(page, "nextPageToken")
             if not token:
                 break
             body["nextPageToken"] = token
-        return found
+        return issues
 
     async def objects(self, object_type: str, query: str, page: Page) -> Assets:
         return await self._assets(search(object_type, query), page.offset, page.limit)
@@ -70,8 +70,8 @@ class JiraCloud(Jira):
 
     def _reference(self, asset: Asset) -> Any:
         """See https://support.atlassian.com/jira/kb/format-the-payload-to-update-assets-custom-fields-via-rest-api"""
-        workspace, _, own = asset.id.partition(":")
-        return {"id": asset.id, "workspaceId": workspace, "objectId": own}
+        workspace, _, object_id = asset.id.partition(":")
+        return {"id": asset.id, "workspaceId": workspace, "objectId": object_id}
 
     async def _assets(self, aql: str, offset: int, limit: int) -> Assets:
         """Search objects; see https://developer.atlassian.com/cloud/assets/rest/api-group-object/ ("object/aql")"""
@@ -80,7 +80,7 @@ class JiraCloud(Jira):
         query: dict[str, str | int] = {"startAt": offset, "maxResults": limit, "includeAttributes": "false"}
         answer = await self._calls.ask("POST", path, query=query, body={"qlQuery": aql}, url=self._atlassian)
         content = answer.content if isinstance(answer.content, dict) else {}
-        items = [Asset(f"{workspace}:{text(one, 'id')}", text(one, "label")) for one in rows(content, "values")]
+        items = [Asset(f"{workspace}:{text(row, 'id')}", text(row, "label")) for row in rows(content, "values")]
         total = content.get("total")
         return Assets(items, total if isinstance(total, int) else None, content.get("isLast") is False)
 
@@ -90,5 +90,5 @@ class JiraCloud(Jira):
             workspaces = rows((await self._calls.ask("GET", "/rest/servicedeskapi/assets/workspace")).content, "values")
             self._workspace = text(workspaces[0], "workspaceId") if workspaces else ""
         if not self._workspace:
-            raise Invalid("this Jira has no Assets; they come with Jira Service Management Premium")
+            raise Invalid("this Jira has no Assets; Assets requires Jira Service Management Premium")
         return self._workspace

@@ -30,25 +30,25 @@ class JiraDataCenter(Jira):
 
     async def _search(self, jql: str) -> list[Mapping[str, Any]]:
         """See https://docs.atlassian.com/software/jira/docs/api/REST/9.17.0/#api/2/search-searchUsingSearchRequest"""
-        found: list[Mapping[str, Any]] = []
+        issues: list[Mapping[str, Any]] = []
         for _ in range(_PAGES):
             body = {
                 "jql": jql,
-                "startAt": len(found),
+                "startAt": len(issues),
                 "maxResults": SEARCHED,
                 "fields": ["summary", "description", "labels"],
             }
             page = (await self._calls.ask("POST", f"{self.api}/search", body=body)).content
             here = rows(page, "issues")
-            found.extend(here)
+            issues.extend(here)
             total = page.get("total") if isinstance(page, dict) else None
-            if not here or not isinstance(total, int) or len(found) >= total:
+            if not here or not isinstance(total, int) or len(issues) >= total:
                 break
-        return found
+        return issues
 
     async def objects(self, object_type: str, query: str, page: Page) -> Assets:
         if page.offset % page.limit:
-            raise Invalid("offset: must be a multiple of the limit, since this Jira counts pages", field="offset")
+            raise Invalid("offset: must be a multiple of the limit, because this Jira counts pages", field="offset")
         return await self._assets(search(object_type, query), page.offset // page.limit + 1, page.limit)
 
     async def _assets_by_name(self, object_type: str, name: str) -> Sequence[Asset]:
@@ -69,8 +69,8 @@ class JiraDataCenter(Jira):
             except NotFound:
                 continue
         if not isinstance(content, dict):
-            raise Invalid("this Jira has no Assets; they come with Jira Service Management")
-        items = [Asset(text(one, "objectKey"), text(one, "label")) for one in rows(content, "objectEntries")]
+            raise Invalid("this Jira has no Assets; Assets requires Jira Service Management")
+        items = [Asset(text(row, "objectKey"), text(row, "label")) for row in rows(content, "objectEntries")]
         total = content.get("totalFilterCount")
         counted = total if isinstance(total, int) else None
         return Assets(items, counted, counted is not None and number * size < counted)

@@ -61,15 +61,15 @@ class Dialect:
 WIKI = Dialect(escaped=wiki, whole=str, person="name")
 
 
-def field_of(given: Mapping[str, Any], schema: str) -> JiraField:
+def field_of(content: Mapping[str, Any], schema: str) -> JiraField:
     """Build a field from Jira's description; its schema is in `schema`."""
-    known = mapping(given, schema)
+    details = mapping(content, schema)
     return JiraField(
-        text(given, "fieldId") or text(given, "key"),
-        text(given, "name"),
-        text(known, "type"),
-        text(known, "items"),
-        text(known, "custom"),
+        text(content, "fieldId") or text(content, "key"),
+        text(content, "name"),
+        text(details, "type"),
+        text(details, "items"),
+        text(details, "custom"),
     )
 
 
@@ -77,23 +77,24 @@ def values_of(form: IssueForm, new: NewIssue, dialect: Dialect) -> dict[str, Any
     """Return all values except objects. The marker is in the description, or in the summary if a form has no
     description; it also is a label if the form has labels. Raises Invalid."""
     values: dict[str, Any] = {}
-    said = {"summary": new.summary, "description": new.text}
-    for name, given in new.fields.items():
+    texts = {"summary": new.summary, "description": new.text}
+    for name, value in new.fields.items():
         field = form.field(name)
-        own = plain(given)
-        if field is not None and field.id in said and own is not None:
-            said[field.id] = own
+        text = plain(value)
+        if field is not None and field.id in texts and text is not None:
+            texts[field.id] = text
         else:
-            values[field.id if field else name] = format_value(field, name, given, dialect)
+            values[field.id if field else name] = format_value(field, name, value, dialect)
     if "description" in form.fields:
-        values["description"] = dialect.whole(append_marker(dialect.escaped(said["description"]), new.marker))
-        values["summary"] = line(said["summary"])
+        values["description"] = dialect.whole(append_marker(dialect.escaped(texts["description"]), new.marker))
+        values["summary"] = line(texts["summary"])
     elif "summary" in form.fields:
-        values["summary"] = f"{line(said['summary'], 254 - len(new.marker) - 1)} {new.marker}"
+        values["summary"] = f"{line(texts['summary'], 254 - len(new.marker) - 1)} {new.marker}"
     else:
         raise Invalid(
             f"project {new.project_key}: the form of type {new.request_type_id} has neither a description nor a "
-            "summary, so that what is made by it could not be found again; choose another type, or put one on the form"
+            "summary, so Postern could not find its issues again; choose another type, or add "
+            "one of the two to the form"
         )
     if "labels" in form.fields:
         values["labels"] = [*_labels(values.get("labels")), new.marker]
@@ -114,37 +115,37 @@ def format_value(field: JiraField | None, name: str, value: Any, dialect: Dialec
     return _one(field.type, field, text, dialect)
 
 
-def _one(kind: str, field: JiraField, said: str, dialect: Dialect) -> Any:
+def _one(kind: str, field: JiraField, text: str, dialect: Dialect) -> Any:
     if kind in ("option", "option-with-child"):
-        return {"value": said}
+        return {"value": text}
     if kind in _BY_NAME:
-        return {"name": said}
+        return {"name": text}
     if kind == "user":
-        return {dialect.person: said}
+        return {dialect.person: text}
     if kind == "datetime":
-        return stamp(said, field.id)
+        return stamp(text, field.id)
     if kind == "date":
-        return moment(said, field.id).date().isoformat()
+        return moment(text, field.id).date().isoformat()
     if kind == "number":
-        return _number(said, field.id)
-    return dialect.whole(cut(dialect.escaped(said))) if field.has_lines else line(said)
+        return _number(text, field.id)
+    return dialect.whole(cut(dialect.escaped(text))) if field.has_lines else line(text)
 
 
-def stamp(said: str, name: str) -> str:
+def stamp(text: str, name: str) -> str:
     """Format a time as 2015-11-18T14:39:00.000+1100. Raises Invalid."""
-    return moment(said, name).strftime("%Y-%m-%dT%H:%M:%S.000%z")
+    return moment(text, name).strftime("%Y-%m-%dT%H:%M:%S.000%z")
 
 
-def _number(said: str, name: str) -> float:
+def _number(text: str, name: str) -> float:
     try:
-        return float(said)
+        return float(text)
     except ValueError:
         raise Invalid(f"{name}: must be a number", field=name) from None
 
 
-def _is_moment(given: Any) -> bool:
-    return isinstance(given, Mapping) and "moment" in given
+def _is_moment(value: Any) -> bool:
+    return isinstance(value, Mapping) and "moment" in value
 
 
-def _labels(given: Any) -> list[str]:
-    return [one for one in given if isinstance(one, str)] if isinstance(given, list) else []
+def _labels(value: Any) -> list[str]:
+    return [label for label in value if isinstance(label, str)] if isinstance(value, list) else []

@@ -51,14 +51,14 @@ class TrackerResponse:
 
 
 class TrackerClient:
-    """The client of one tracker. `said` extracts the error texts of a response; `verdict` can override the meaning of
+    """The client of one tracker. `error_texts` extracts those of a response; `verdict` can override the meaning of
     its status: it returns an error, or None."""
 
     def __init__(
         self,
         url: str,
         headers: Mapping[str, str | Secret],
-        said: Callable[[Any], Sequence[str]],
+        error_texts: Callable[[Any], Sequence[str]],
         *,
         secret: Secret,
         verdict: Callable[[TrackerResponse, str], PosternError | None] = lambda _reply, _said: None,
@@ -70,7 +70,7 @@ class TrackerClient:
         """`headers` are in each request; `secret` is in no message. Raises Invalid."""
         self.url = checked_base(url)
         self._headers = headers
-        self._said = said
+        self._said = error_texts
         self._secret = secret
         self._verdict = verdict
         self._authority = authority
@@ -115,11 +115,11 @@ class TrackerClient:
         host, port = url.host, url.port or (443 if url.scheme == "https" else 80)
         try:
             async with asyncio.timeout(self._deadline):
-                found = await self._resolve(host, port)
+                addresses = await self._resolve(host, port)
         except (OSError, UnicodeError, TimeoutError):
-            raise Unavailable(f"the address of {host} cannot be found") from None
-        check_resolved(host, found, self._allowed, SETTING)
-        return found[:_ADDRESSES]
+            raise Unavailable(f"the host name {host} cannot be resolved") from None
+        check_resolved(host, addresses, self._allowed, SETTING)
+        return addresses[:_ADDRESSES]
 
     async def _first(
         self,
@@ -179,12 +179,12 @@ class TrackerClient:
         if 300 <= reply.status < 400:
             # A permanent redirect stays permanent.
             kind = Invalid if reply.status in (301, 308) else lost if reply.status == 303 else Unavailable
-            raise kind(f"{host} answered {reply.status}, a redirect, which is not followed; set where it leads")
-        said = self._words(reply)
-        error = self._verdict(reply, said)
+            raise kind(f"{host} answered {reply.status}: redirects are not followed; set the address that it leads to")
+        reason = self._words(reply)
+        error = self._verdict(reply, reason)
         if error is not None:
             raise error
-        words = f"{host} answered {reply.status}{': ' + said if said else ''}"
+        words = f"{host} answered {reply.status}{': ' + reason if reason else ''}"
         if reply.status in _PASSING:
             raise Unavailable(words, retry_after=pause_of(reply))
         if reply.status >= 500 or reply.status == 408:  # possibly from a proxy that has forwarded the request
@@ -193,10 +193,10 @@ class TrackerClient:
 
     def _words(self, reply: TrackerResponse) -> str:
         """Return the error texts without our credentials in any form: some servers quote a request in their errors."""
-        found = "; ".join(part for part in self._said(reply.content) if part)
-        for one in self._list_credentials():
-            found = found.replace(one, "***")
-        return clean_line(found)
+        message = "; ".join(part for part in self._said(reply.content) if part)
+        for secret in self._list_credentials():
+            message = message.replace(secret, "***")
+        return clean_line(message)
 
     def _list_credentials(self) -> list[str]:
         """Return the credentials, the longest first: some are parts of others."""
@@ -224,9 +224,9 @@ async def _answer(
                 raise lost(f"the answer of {host} is larger than {LIMIT} bytes")
     finally:
         await answer.aclose()
-    for one in hidden:
-        if len(one) >= _HIDDEN:
-            for form in (one, one.replace("/", "\\/")):
+    for secret in hidden:
+        if len(secret) >= _HIDDEN:
+            for form in (secret, secret.replace("/", "\\/")):
                 received = received.replace(form.encode(), b"***")
     try:
         content = json.loads(received)
@@ -241,19 +241,21 @@ def checked_base(url: str) -> str:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        raise Invalid("the address of the tracker cannot be read; check how it is written", field="url") from None
+        raise Invalid("the address of the tracker is not a valid URL", field="url") from None
     if not host or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback_host(host))):
         raise Invalid("the address of the tracker must begin with https:// (http:// on loopback only)", field="url")
     odd = not url.isascii() or not url.isprintable() or " " in url
     if odd or parts.username or parts.password or parts.query or parts.fragment:
-        raise Invalid("the address of the tracker must be plain, without user, query, fragment or blank", field="url")
+        raise Invalid(
+            "the address of the tracker must have no user, query, fragment, space or non-ASCII character", field="url"
+        )
     return url.rstrip("/")
 
 
 def segment(text: str, field: str) -> str:
     """Return the text as one segment of a path. Raises Invalid for a text that cannot be one."""
     if text in ("", ".", ".."):
-        raise Invalid(f"{field}: {text!r} is nothing that the tracker could have", field=field)
+        raise Invalid(f"{field}: {text!r} is not a valid value", field=field)
     return quote(text, safe="")
 
 
@@ -267,16 +269,16 @@ def make_issue(key: str, url: str) -> Issue:
 def require_its(issue: Issue, is_its: bool) -> None:
     """Check that the issue is in this tracker: in another one, its key may be a different issue's. Raises Invalid."""
     if not is_its:
-        raise Invalid(clean_line(f"{issue.key} is not in this tracker, but at {issue.url}; it stays as it is there"))
+        raise Invalid(clean_line(f"{issue.key} is in a different tracker, at {issue.url}; it was not changed"))
 
 
 def pause_of(reply: TrackerResponse) -> int | None:
     """Return the requested pause in seconds, in either form of Retry-After (RFC 9110, 10.2.3)."""
-    given = reply.headers.get("Retry-After", "").strip()
-    if given.isascii() and given.isdigit():
-        return min(int(given[:9]), MAX_PAUSE)
+    header = reply.headers.get("Retry-After", "").strip()
+    if header.isascii() and header.isdigit():
+        return min(int(header[:9]), MAX_PAUSE)
     try:
-        until = parsedate_to_datetime(given)
+        until = parsedate_to_datetime(header)
     except (ValueError, TypeError):
         return None
     left = (until if until.tzinfo else until.replace(tzinfo=UTC)) - datetime.now(UTC)
@@ -291,16 +293,16 @@ def clean_line(words: str, most: int = MAX_MESSAGE) -> str:
 
 def text(content: Any, name: str) -> str:
     """Return that text of an object; "" if it has none."""
-    found = content.get(name) if isinstance(content, dict) else None
-    return found if isinstance(found, str) else ""
+    value = content.get(name) if isinstance(content, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def mapping(content: Any, name: str) -> Mapping[str, Any]:
-    found = content.get(name) if isinstance(content, dict) else None
-    return found if isinstance(found, dict) else {}
+    value = content.get(name) if isinstance(content, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def rows(content: Any, name: str | None = None) -> list[Mapping[str, Any]]:
     """Return the objects in that list of an object; without a name, in the list itself."""
-    found = content if name is None else content.get(name) if isinstance(content, dict) else None
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    items = content if name is None else content.get(name) if isinstance(content, dict) else None
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []

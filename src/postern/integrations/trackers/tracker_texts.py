@@ -13,7 +13,7 @@ MAX_SUMMARY = 254  # characters; Jira and GitLab accept 255, GitHub 256
 MAX_TEXT = 32_000  # characters; Jira accepts 32,767, and the others more
 _CUT = "… (cut)"
 # Characters that begin a macro, a link, a mention or an image in wiki markup.
-_WIKI = str.maketrans({one: f"\\{one}" for one in "\\{}[]!|"})
+_WIKI = str.maketrans({character: f"\\{character}" for character in "\\{}[]!|"})
 
 
 def plain(value: Any) -> str | None:
@@ -21,8 +21,8 @@ def plain(value: Any) -> str | None:
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping) and len(value) == 1:
-        found = value.get("value", value.get("moment"))
-        return found if isinstance(found, str) else None
+        text = value.get("value", value.get("moment"))
+        return text if isinstance(text, str) else None
     return None
 
 
@@ -75,11 +75,11 @@ def document(text: str) -> dict[str, Any]:
 
 def _paragraph(block: str) -> dict[str, Any]:
     content: list[dict[str, Any]] = []
-    for one in block.strip("\n").split("\n"):
+    for line_text in block.strip("\n").split("\n"):
         if content:
             content.append({"type": "hardBreak"})
-        if one:  # A text node must not be empty.
-            content.append({"type": "text", "text": one})
+        if line_text:  # A text node must not be empty.
+            content.append({"type": "text", "text": line_text})
     return {"type": "paragraph", "content": content}
 
 
@@ -87,14 +87,14 @@ def document_text(content: Any) -> str:
     """Return all text of a document, or of a text."""
     if isinstance(content, str):
         return content
-    found: list[str] = []
+    texts: list[str] = []
     waiting = [content]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            text, inner = one.get("text"), one.get("content")
+        node = waiting.pop()
+        if isinstance(node, dict):
+            text, inner = node.get("text"), node.get("content")
             if isinstance(text, str):
-                found.append(text)
+                texts.append(text)
             if isinstance(inner, list):
                 waiting.extend(reversed(inner))
-    return " ".join(found)
+    return " ".join(texts)

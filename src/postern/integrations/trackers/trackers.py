@@ -79,7 +79,7 @@ _VENDORS = {
 def _check(settings: TrackerSettings) -> None:
     token = settings.token.reveal()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise Invalid("the token must be set, without spaces or unusual characters", field="token")
+        raise Invalid("the token must be set, with printable ASCII characters and without spaces", field="token")
     if settings.kind is TrackerKind.JIRA_CLOUD and not settings.user:
         raise Invalid("Jira Cloud requires the e-mail address of the API token's owner", field="user")
     if not settings.user.isprintable() or ":" in settings.user:
@@ -88,4 +88,4 @@ def _check(settings: TrackerSettings) -> None:
         try:
             ssl.create_default_context(cadata=settings.authority)
         except (ssl.SSLError, ValueError):
-            raise Invalid("the authority must be the PEM of a certificate", field="authority") from None
+            raise Invalid("the authority must be a certificate in PEM format", field="authority") from None

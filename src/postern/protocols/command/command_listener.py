@@ -27,10 +27,10 @@ class CommandGate:
         self._fronts = fronts
 
     async def serve_tunnel(
-        self, stream: StreamHandshake, wanted: TunnelRequest, start: Start
+        self, stream: StreamHandshake, request: TunnelRequest, start: Start
     ) -> Awaitable[None] | None:
         """Admit a client whose principal is known, and start its command."""
-        return await self._fronts.by_tunnel(CommandClient(stream, wanted.since, start, wanted), wanted)
+        return await self._fronts.by_tunnel(CommandClient(stream, request.since, start, request), request)
 
     async def reject(self, stream: StreamHandshake, error: PosternError, *, start: Start) -> None:
         """Tell a client why its command cannot be started."""
@@ -40,4 +40,4 @@ class CommandGate:
 class CommandClient(ProgramClient):
     def fits(self, connection: Connection) -> None:
         if connection.protocol != TERMINAL:
-            raise Denied(f"connection {connection.name!r} has no command; reach it with its own client")
+            raise Denied(f"connection {connection.name!r} has no command; connect to it with its own client")

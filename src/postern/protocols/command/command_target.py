@@ -52,7 +52,7 @@ class CommandTargets:
 
     def _environment(self, order: Order, secrets: ResolvedSecrets) -> dict[str, str]:
         """Return the command's environment. The client's variables override only the defaults."""
-        given = {name: value for name, value in order.start.environment.items() if is_variable(name)}
-        own = {_MARK: str(order.session_id)}
+        client_variables = {name: value for name, value in order.start.environment.items() if is_variable(name)}
+        session_mark = {_MARK: str(order.session_id)}
         terminal = {} if order.start.terminal is None else {"TERM": order.start.terminal.kind}
-        return self._base | terminal | given | secrets.environment() | own
+        return self._base | terminal | client_variables | secrets.environment() | session_mark

@@ -13,7 +13,7 @@ import ssl
 from pathlib import Path
 from typing import Final
 
-from postern.protocols.clients import NativeClient, NativeCredential, jdbc, uri
+from postern.protocols.clients import CredentialForm, NativeClient, NativeCredential, PasswordSource, jdbc, uri
 
 # Each client has one of them: they verify the server's certificate and its name.
 _VERIFY: Final = ("--loose-ssl-mode=VERIFY_IDENTITY", "--loose-ssl-verify-server-cert")
@@ -22,8 +22,10 @@ _SOCKET: Final = "mysql.sock"
 
 
 def mysql_line(credential: NativeCredential) -> str:
-    """Return a command with a credential, quoted for a shell. Without a database it names none."""
-    who = (f"--user={credential.user}", f"--password={credential.password.reveal()}")
+    """Return a command with a credential, quoted for a shell. Without a database it names none; without a password it
+    asks for it."""
+    password = f"--password={credential.password.reveal()}" if credential.password else "--password"
+    who = (f"--user={credential.user}", password)
     return _line(credential.host, credential.port, credential.database, *who, _trust(credential.authority), *_VERIFY)
 
 
@@ -67,7 +69,7 @@ def _django(credential: NativeCredential) -> str:
         "ENGINE": "django.db.backends.mysql",
         "NAME": credential.database,
         "USER": credential.user,
-        "PASSWORD": credential.password.reveal(),
+        **({"PASSWORD": credential.password.reveal()} if credential.password else {}),
         "HOST": credential.host,
         "PORT": credential.port,
         "OPTIONS": {"ssl_mode": "VERIFY_IDENTITY", "ssl": {"ca": credential.authority_file}},
@@ -81,7 +83,7 @@ def _env(credential: NativeCredential) -> str:
         "MYSQL_HOST": credential.host,
         "MYSQL_TCP_PORT": credential.port,
         "MYSQL_USER": credential.user,
-        "MYSQL_PWD": credential.password.reveal(),
+        **({"MYSQL_PWD": credential.password.reveal()} if credential.password else {}),
         "MYSQL_DATABASE": credential.database,
         "MYSQL_SSL_CA": credential.authority_file,
     }
@@ -96,7 +98,7 @@ def _my_cnf(credential: NativeCredential) -> str:
         f"port={credential.port}",
         "protocol=tcp",
         f"user={_option(credential.user)}",
-        f"password={_option(credential.password.reveal())}",
+        *([f"password={_option(credential.password.reveal())}"] if credential.password else []),
         f"ssl-ca={_option(credential.authority_file)}",
         "loose-ssl-mode=VERIFY_IDENTITY",
         "loose-ssl-verify-server-cert",
@@ -128,12 +130,12 @@ CLIENT: Final = NativeClient(
     socket=_SOCKET,
     socket_arguments=mysql_words,
     forms={
-        "uri": _shell,
-        "jdbc": _connector,
-        "sqlalchemy": _pymysql,
-        "django": _django,
-        "env": _env,
-        "my.cnf": _my_cnf,
+        "uri": CredentialForm(_shell, PasswordSource.PROMPT),
+        "jdbc": CredentialForm(_connector, PasswordSource.SETTING),
+        "sqlalchemy": CredentialForm(_pymysql, PasswordSource.SETTING),
+        "django": CredentialForm(_django, PasswordSource.SETTING),
+        "env": CredentialForm(_env, PasswordSource.LINE),
+        "my.cnf": CredentialForm(_my_cnf, PasswordSource.LINE),
     },
     examples=("postern connect stock --native --format my.cnf > stock.cnf && mysql --defaults-file=stock.cnf",),
     dropped_variables=("MYSQL_PWD",),

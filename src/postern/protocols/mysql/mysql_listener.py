@@ -22,7 +22,7 @@ from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.mysql.login import mysql_auth as auth
 from postern.protocols.mysql.login import mysql_login as login
 from postern.protocols.mysql.login.mysql_client_options import ClientOptions
-from postern.protocols.mysql.wire.mysql_wire import MysqlWire
+from postern.protocols.mysql.wire.mysql_wire import MysqlWire, ignore_kill
 from postern.protocols.wire_base import Wire
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Start, Target
@@ -36,7 +36,7 @@ _MARK: Final = b"m"
 
 def wires(parts: WireParts) -> OpenWire:
     """Return the factory of wires, which takes the client's login options."""
-    kills = KillRequests(parts.links, parts.signals)
+    kills = None if parts.links is None else KillRequests(parts.links, parts.signals)
 
     def open_wire(permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
         chosen = ClientOptions.read(start.parameters)
@@ -47,7 +47,7 @@ def wires(parts: WireParts) -> OpenWire:
             user=chosen.user,
             parameters=parameters,
             local_files=parts.settings.mysql_local_files,
-            kill=kills.of(permit),
+            kill=ignore_kill if kills is None else kills.of(permit),
         )
 
     return open_wire
@@ -85,7 +85,7 @@ class MysqlGate:
         text, hint = log_rejection(stream, error, level=logging.DEBUG)
         login.reject(stream, _CODES[TooMany][0], f"{text}. {hint}" if hint else text)
 
-    async def serve_tunnel(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None:
+    async def serve_tunnel(self, stream: StreamHandshake, request: TunnelRequest) -> Awaitable[None] | None:
         """Serve a tunnel client, which needs no password."""
         thread, client = self._login(stream)
         try:
@@ -94,7 +94,7 @@ class MysqlGate:
         except PosternError as error:
             self._turned_away(stream, client, error)
             return None
-        return await self._fronts.by_tunnel(_Client(stream, client, thread, startup, wanted.since, wanted), wanted)
+        return await self._fronts.by_tunnel(_Client(stream, client, thread, startup, request.since, request), request)
 
     def _login(self, stream: StreamHandshake) -> tuple[int, login.ClientLogin]:
         thread = login.FIRST_OWN + secrets.randbelow(1 << 31)
@@ -113,9 +113,9 @@ class _Client(ClientSession):
         thread: int,
         startup: login.MysqlStartup,
         since: int,
-        wanted: TunnelRequest | None = None,
+        request: TunnelRequest | None = None,
     ) -> None:
-        super().__init__(stream, since, _metadata(startup, stream.peer), wanted)
+        super().__init__(stream, since, _metadata(startup, stream.peer), request)
         self._client = client
         self._thread = thread
         self._startup = startup
@@ -148,16 +148,16 @@ class _Client(ClientSession):
 
 
 def _metadata(startup: login.MysqlStartup, peer: str) -> Mapping[str, str]:
-    said = startup.attributes
-    name = said.get(b"program_name") or said.get(b"_client_name") or b""
-    found = {
+    attributes = startup.attributes
+    name = attributes.get(b"program_name") or attributes.get(b"_client_name") or b""
+    metadata = {
         "client_address": peer,
         "client_tls": "yes" if startup.encrypted else "no",
         "application_name": name.decode("utf-8", "replace"),
         "database": startup.database or "",
     }
     # Unlike in other protocols, they can contain a NUL, which not every store accepts.
-    return {name: value.replace("\0", "\ufffd") for name, value in found.items() if value}
+    return {name: value.replace("\0", "\ufffd") for name, value in metadata.items() if value}
 
 
 def _key(thread: int) -> bytes:
@@ -203,6 +203,6 @@ def _turn_away(stream: StreamHandshake, client: login.ClientLogin, error: Poster
     text, hint = log_rejection(stream, error)
     number, state = next((codes for kind, codes in _CODES.items() if isinstance(error, kind)), (1105, "HY000"))
     if isinstance(error, TargetRefused) and not error.refuses_login:
-        said, _, own = error.code.partition("/")
-        number, state = int(own) if own.isdecimal() else number, said or state
+        state_text, _, number_text = error.code.partition("/")
+        number, state = int(number_text) if number_text.isdecimal() else number, state_text or state
     client.turn_away(number, state, text, hint)

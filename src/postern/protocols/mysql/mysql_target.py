@@ -28,13 +28,13 @@ class MysqlTargets:
         env = secrets.values
         database = order.start.database or text(env, "DB") or None
         stream, greeting = await self._login(order, env, ClientOptions.read(order.start.parameters), database)
-        told = {
+        parameters = {
             "version": greeting.version,
             "status": str(greeting.status),
             "mariadb": "yes" if greeting.is_mariadb else "no",
             "extended_metadata": "yes" if greeting.extended else "no",
         }
-        return Target(stream, told, greeting.thread)
+        return Target(stream, parameters, greeting.thread)
 
     async def cancel(self, order: Order, secrets: ResolvedSecrets, process: int, key: bytes) -> None:
         """Cancel by a separate login, the protocol's only way. `key` is unused."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, WireParts
     from postern.inspection.masking.origins import SessionOrigins
     from postern.inspection.masking.statement_facts import StatementFacts
+    from postern.inspection.sql.script_spans import ScriptSpans
     from postern.inspection.sql.sql_parser import Parser, SessionParser
     from postern.interception.pipeline import Interceptor
     from postern.protocols.clients import NativeClient
@@ -46,6 +47,12 @@ def _script(text: str) -> Script:
     from postern.protocols.mysql.queries.mysql_script import MysqlScript
 
     return MysqlScript(text)
+
+
+def _split() -> Callable[[str], ScriptSpans]:
+    from postern.protocols.mysql.dialect.mysql_splitting import split_mysql
+
+    return split_mysql
 
 
 def _parameters(name: str) -> Mapping[str, str]:
@@ -153,7 +160,13 @@ MYSQL = ProtocolSpec(
     results=_results,
     answers=_answers,
     dialect=DialectSpec(
-        name="mysql", parser=_parser, names=_names, encodings=_encodings, lineage=_lineage, facts=_facts
+        name="mysql",
+        parser=_parser,
+        names=_names,
+        encodings=_encodings,
+        lineage=_lineage,
+        facts=_facts,
+        split=_split,
     ),
     uri=_uri,
     client=_client,

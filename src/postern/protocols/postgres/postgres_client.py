@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from postern.protocols.clients import NativeClient, NativeCredential, jdbc, netloc, uri
+from postern.protocols.clients import CredentialForm, NativeClient, NativeCredential, PasswordSource, jdbc, netloc, uri
 
 _PORT: Final = 5432  # psql names its socket by its port; the number has no other meaning
 _DATABASE: Final = "postgres"
+_VARIABLE: Final = "PGPASSWORD"
 
 
 def psql_line(credential: NativeCredential) -> str:
@@ -75,7 +76,7 @@ def _django(credential: NativeCredential) -> str:
         "ENGINE": "django.db.backends.postgresql",
         "NAME": credential.database,
         "USER": credential.user,
-        "PASSWORD": credential.password.reveal(),
+        **({"PASSWORD": credential.password.reveal()} if credential.password else {}),
         "HOST": credential.host,
         "PORT": credential.port,
         "OPTIONS": _trust(credential),
@@ -89,7 +90,7 @@ def _env(credential: NativeCredential) -> str:
         "PGHOST": credential.host,
         "PGPORT": credential.port,
         "PGUSER": credential.user,
-        "PGPASSWORD": credential.password.reveal(),
+        **({_VARIABLE: credential.password.reveal()} if credential.password else {}),
         "PGDATABASE": credential.database,
         "PGSSLMODE": "verify-full",
         "PGSSLROOTCERT": _root(credential),
@@ -99,7 +100,8 @@ def _env(credential: NativeCredential) -> str:
 
 def _pgpass(credential: NativeCredential) -> str:
     """Return the line of ~/.pgpass, for any database of the connection."""
-    fields = (credential.host, str(credential.port), None, credential.user, credential.password.reveal())
+    password = credential.password.reveal() if credential.password else ""
+    fields = (credential.host, str(credential.port), None, credential.user, password)
     return ":".join("*" if field is None else field.replace("\\", "\\\\").replace(":", "\\:") for field in fields)
 
 
@@ -124,17 +126,18 @@ CLIENT: Final = NativeClient(
     socket=f".s.PGSQL.{_PORT}",
     socket_arguments=psql_words,
     default_database=_DATABASE,
+    password_variable=_VARIABLE,
     forms={
-        "uri": _libpq,
-        "jdbc": _pgjdbc,
-        "sqlalchemy": _psycopg,
-        "django": _django,
-        "env": _env,
-        "pgpass": _pgpass,
+        "uri": CredentialForm(_libpq, PasswordSource.ENVIRONMENT, _VARIABLE),
+        "jdbc": CredentialForm(_pgjdbc, PasswordSource.SETTING),
+        "sqlalchemy": CredentialForm(_psycopg, PasswordSource.ENVIRONMENT, _VARIABLE),
+        "django": CredentialForm(_django, PasswordSource.ENVIRONMENT, _VARIABLE),
+        "env": CredentialForm(_env, PasswordSource.LINE),
+        "pgpass": CredentialForm(_pgpass, PasswordSource.LINE),
     },
     examples=(
         "postern connect shop-demo -- -c 'select count(*) from orders'",
         'eval "$(postern connect shop-demo --native --format env)" && psql',
     ),
-    dropped_variables=("PGPASSWORD", "PGSERVICE", "PGHOSTADDR", "PGREQUIREAUTH", "PGCHANNELBINDING"),
+    dropped_variables=(_VARIABLE, "PGSERVICE", "PGHOSTADDR", "PGREQUIREAUTH", "PGCHANNELBINDING"),
 )

@@ -74,7 +74,7 @@ class PostgresGate:
             self._fronts.engine.turned_away(error)
             _turn_away(stream, error, level=logging.DEBUG)
 
-    async def serve_tunnel(self, stream: StreamHandshake, wanted: TunnelRequest) -> Awaitable[None] | None:
+    async def serve_tunnel(self, stream: StreamHandshake, request: TunnelRequest) -> Awaitable[None] | None:
         """Serve a tunnel client. It has no deadline for its first message."""
         try:
             startup = await self._greet(stream, False)
@@ -83,7 +83,7 @@ class PostgresGate:
             return None
         if startup is None:
             return None
-        return await self._fronts.by_tunnel(_Client(stream, startup, wanted.since, wanted), wanted)
+        return await self._fronts.by_tunnel(_Client(stream, startup, request.since, request), request)
 
     async def _greet(self, stream: StreamHandshake, require_tls: bool) -> login.PostgresStartup | None:
         """Read the startup phase. Return None for a cancel request, which was handled."""
@@ -102,12 +102,12 @@ class PostgresGate:
 
 class _Client(ClientSession):
     def __init__(
-        self, stream: StreamHandshake, startup: login.PostgresStartup, since: int, wanted: TunnelRequest | None = None
+        self, stream: StreamHandshake, startup: login.PostgresStartup, since: int, request: TunnelRequest | None = None
     ) -> None:
         self._startup = startup
         # libpq sends the user name as the database when none was given.
         self._database = None if startup.database == startup.user else startup.database
-        super().__init__(stream, since, _metadata(startup, stream.peer, self._database), wanted)
+        super().__init__(stream, since, _metadata(startup, stream.peer, self._database), request)
         self._was_told = False
 
     def send_notice(self, text: str, hint: str) -> None:
@@ -148,13 +148,13 @@ def _made_up_pid() -> int:
 
 
 def _metadata(startup: login.PostgresStartup, peer: str, database: str | None) -> Mapping[str, str]:
-    found = {
+    metadata = {
         "client_address": peer,
         "client_tls": "yes" if startup.encrypted else "no",
         "application_name": startup.parameters.get("application_name", ""),
         "database": database or "",
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in metadata.items() if value}
 
 
 # SQLSTATE for errors of the gateway itself (PostgreSQL, appendix A).

@@ -34,9 +34,9 @@ MOST_PARTS: Final = 20
 _KEPT: Final = frozenset({"datestyle", "intervalstyle", "options", "role", "timezone"})
 _ROWS: Final = 10_000  # of an answer about the catalogue
 _BUSY: Final = "the gateway is busy with other counts"
-_AWAY: Final = "the target could not be asked"
-_STIRRED: Final = "statements before it may change what it means"
-_UNSETTLED: Final = "earlier statements of its session are not answered yet, and may change what it means"
+_AWAY: Final = "the target could not be queried"
+_STIRRED: Final = "earlier statements can change its meaning"
+_UNSETTLED: Final = "earlier statements of its session are still running and can change its meaning"
 
 Plans = Callable[[str], CountPlans]
 
@@ -88,15 +88,13 @@ class RowCountEstimates:
             return None
         notes = []
         if standing.in_transaction:
-            notes.append(
-                "what its session has changed and not committed yet is not counted, and may change which rows are meant"
-            )
+            notes.append("uncommitted changes of its session are not counted, and can change which rows match")
         if len(parts) > 1 or more:
-            notes.append("each is counted as if nothing of the others had been done")
+            notes.append("each part is counted as if the others had not run")
         if more:
-            notes.append("what else the request does is not counted")
+            notes.append("other effects of the request are not counted")
         if len(set(statements)) < len(statements):
-            notes.append("what runs several times is counted once")
+            notes.append("statements that run several times are counted once")
         return RowCount(tuple(parts), datetime.now(UTC), tuple(notes))
 
     def _plan_counts(
@@ -156,9 +154,9 @@ class RowCountEstimates:
         except TimeoutError:
             return counting.why("57014")
         except TargetRefused as refused:
-            log.warning("rows could not be counted: the target refused the login: %s", refused.message)
+            log.warning("row count failed: the target rejected the login: %s", refused.message)
         except (PosternError, OSError) as error:
-            log.warning("rows could not be counted: %s", error)
+            log.warning("row count failed: %s", error)
         finally:
             self._turn.release()
         return _AWAY
@@ -172,8 +170,8 @@ class RowCountEstimates:
         counted: dict[int, PartCount],
         standing: TransactionState,
     ) -> None:
-        kept = {name: value for name, value in start.parameters.items() if name.lower() in _KEPT}
-        parameters = {**kept, "application_name": "postern row count", "client_encoding": "UTF8"}
+        settings = {name: value for name, value in start.parameters.items() if name.lower() in _KEPT}
+        parameters = {**settings, "application_name": "postern row count", "client_encoding": "UTF8"}
         target = await self._dialer.dial(permit, Start(start.database, parameters), uuid4())
         finished = False
         try:
@@ -203,13 +201,13 @@ class Counter:
         self._told = standing.reported or {}
         self._limits = limits
 
-    async def count(self, plan: CountPlan, asked: HeldStatement) -> PartCount:
+    async def count(self, plan: CountPlan, statement: HeldStatement) -> PartCount:
         """Count one part. Raises the errors of reading from the target."""
         try:
-            values = _values(plan, asked)
+            values = _values(plan, statement)
             counting.same_user(self._told, self._target.parameters)
             await self._rows(PostgresQuery(counting.BEGIN))
-            part = await self._within(plan, values, _types(plan, asked))
+            part = await self._within(plan, values, _types(plan, statement))
         except Uncountable as error:
             part = _make_uncounted_part(plan, error.message)
         # Only for Uncountable: after another error the connection closes, which rolls back.
@@ -220,15 +218,15 @@ class Counter:
     async def _within(self, plan: CountPlan, values: Sequence[str | None], types: Sequence[int]) -> PartCount:
         await self._rows(counting.settings(self._limits.statement, self._limits.lock, self._told))
         first = await self._rows(counting.tables(plan))
-        found = counting.found_tables(plan, first)
-        lock = counting.lock(found, first)
+        tables = counting.found_tables(plan, first)
+        lock = counting.lock(tables, first)
         if lock is not None:
             await self._rows(lock)
-        if counting.found_tables(plan, await self._rows(counting.tables(plan))) != found:
+        if counting.found_tables(plan, await self._rows(counting.tables(plan))) != tables:
             raise Uncountable("its tables were replaced meanwhile")
-        counting.calm(await self._rows(counting.facts(plan, found, types, in_transaction=self._in_transaction)))
-        schemas = {name: schema for name, (_, schema) in found.items()}
-        notes = counting.read_notes(await self._rows(counting.notes(plan, found[plan.target][0])))
+        counting.calm(await self._rows(counting.facts(plan, tables, types, in_transaction=self._in_transaction)))
+        schemas = {name: schema for name, (_, schema) in tables.items()}
+        notes = counting.read_notes(await self._rows(counting.notes(plan, tables[plan.target][0])))
         (((count,),)) = await self._rows(PostgresQuery(plan.query(schemas), values, types))
         rows = int(count or 0)
         table = f"{schemas[plan.target]}.{plan.target[1]}"
@@ -246,33 +244,33 @@ class Counter:
         return rows
 
 
-def _values(plan: CountPlan, asked: HeldStatement) -> list[str | None]:
+def _values(plan: CountPlan, statement: HeldStatement) -> list[str | None]:
     """Return the bind values in the order of the query. Raises Uncountable if one is missing."""
-    if plan.values and asked.truncated:
+    if plan.values and statement.truncated:
         raise Uncountable("a bind value is too large")
-    found: list[str | None] = []
+    values: list[str | None] = []
     for number in plan.values:
-        if not 0 < number <= len(asked.values):
+        if not 0 < number <= len(statement.values):
             raise Uncountable(f"the bind value ${number} is missing")
-        if number in asked.unsure:
-            raise Uncountable(f"the type of the bind value ${number} is not known")
-        value = asked.values[number - 1]
+        if number in statement.unsure:
+            raise Uncountable(f"the type of the bind value ${number} is unknown")
+        value = statement.values[number - 1]
         try:
-            text = None if value is None else value.decode(_codec(asked, value))
+            text = None if value is None else value.decode(_codec(statement, value))
         except UnicodeDecodeError:
             raise Uncountable(f"the bind value ${number} is not text") from None
         plan.check(text or "")
-        found.append(text)
-    return found
+        values.append(text)
+    return values
 
 
-def _codec(asked: HeldStatement, value: bytes) -> str:
+def _codec(statement: HeldStatement, value: bytes) -> str:
     """Return the codec of a value. ASCII bytes are the same in every encoding that rules accept."""
-    return "ascii" if value.isascii() else asked.encoding if asked.encoding != SQL_ASCII else "ascii"
+    return "ascii" if value.isascii() else statement.encoding if statement.encoding != SQL_ASCII else "ascii"
 
 
-def _types(plan: CountPlan, asked: HeldStatement) -> list[int]:
-    return [asked.types[number - 1] if number <= len(asked.types) else 0 for number in plan.values]
+def _types(plan: CountPlan, statement: HeldStatement) -> list[int]:
+    return [statement.types[number - 1] if number <= len(statement.types) else 0 for number in plan.values]
 
 
 def _make_uncounted_part(plan: CountPlan, why: str) -> PartCount:

@@ -10,11 +10,13 @@ from postern.protocols.spec import DialectSpec, ProtocolSpec, ScriptSyntax, data
 if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
     from postern.agent.agent_protocols import Targets
+    from postern.domain.sessions.script_parameters import BoundScript
     from postern.domain.targets.target_schema import TargetSchema
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, WireParts
     from postern.gateway.rules.row_counts import RowCounter
     from postern.inspection.masking.origins import SessionOrigins
     from postern.inspection.masking.statement_facts import StatementFacts
+    from postern.inspection.sql.script_spans import ScriptSpans
     from postern.inspection.sql.sql_parser import Parser, SessionParser
     from postern.interception.pipeline import Interceptor
     from postern.protocols.clients import NativeClient
@@ -55,6 +57,19 @@ def _script(text: str) -> Script:
     from postern.protocols.postgres.queries.postgres_script import PostgresScript
 
     return PostgresScript(text)
+
+
+def _bound_script(script: BoundScript) -> Script:
+    from postern.protocols.postgres.dialect.postgres_placeholders import number_placeholders
+    from postern.protocols.postgres.queries.postgres_script import BoundPostgresScript
+
+    return BoundPostgresScript(number_placeholders(script))
+
+
+def _split() -> Callable[[str], ScriptSpans]:
+    from postern.inspection.sql.postgres.postgres_splitting import split_postgres
+
+    return split_postgres
 
 
 def _parameters(name: str) -> Mapping[str, str]:
@@ -163,13 +178,20 @@ POSTGRES = ProtocolSpec(
     gate=_gate,
     row_counts=_row_counts,
     script=_script,
+    bound_script=_bound_script,
     parameters=_parameters,
     catalogue=_catalogue,
     renderer=_renderer,
     results=_results,
     answers=_answers,
     dialect=DialectSpec(
-        name="postgres", parser=_parser, names=_names, encodings=_encodings, lineage=_lineage, facts=_facts
+        name="postgres",
+        parser=_parser,
+        names=_names,
+        encodings=_encodings,
+        lineage=_lineage,
+        facts=_facts,
+        split=_split,
     ),
     uri=_uri,
     client=_client,

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
     from postern.agent.agent_protocols import Targets
     from postern.gateway.agent_dialers import ReachableAgent
-    from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, WireParts
+    from postern.gateway.clients.session_setup import SessionSetup
+    from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, Runner, WireParts
     from postern.protocols.clients import NativeClient
     from postern.protocols.gateway_queries import Script
     from postern.recording.recording_rendering import Renderer
@@ -37,6 +38,12 @@ def _gate(parts: GateParts) -> Gate:
     admission = Admission(parts.fronts, parts.logins, proofs, decoy_secret=parts.decoy_secret)
     key = ensure_host_key(host_key_file(parts.settings)).private
     return SshGate(admission, key, login_timeout=parts.settings.handshake_timeout)
+
+
+def _runner(fronts: SessionSetup) -> Runner:
+    from postern.protocols.ssh.listener.ssh_web_terminal import WebTerminalGate
+
+    return WebTerminalGate(fronts)
 
 
 def _host_key(settings: Settings) -> str:
@@ -100,6 +107,7 @@ SSH = ProtocolSpec(
     wires=_wires,
     targets=_targets,
     gate=_gate,
+    runner=_runner,
     host_key=_host_key,
     checked_agent=_checked_agent,
     script=_script,

@@ -72,7 +72,7 @@ class ProgramWire(Wire):
 
     def position(self, side: Side) -> str:
         reader = self._client if side is Side.CLIENT else self._target
-        state = "has ended" if self._state is ENDED else "runs" if self._state is RUNNING else "has not begun"
+        state = "has ended" if self._state is ENDED else "runs" if self._state is RUNNING else "has not started"
         return f"{reader.position}, the program {state}"
 
     @property

@@ -11,6 +11,8 @@ agent → client   STDOUT      bytes of standard output; all output when there i
                  OUTPUT_END  end of output while the program may continue: an SSH channel that is half-closed.
                              EXIT implies it, so it is optional
 gateway → client WAITS       1 while an approval is pending, 0 once it is given: nothing runs until then
+browser → API    CREDIT      u32 bytes of STDOUT and STDERR that the browser has processed: the API's process sends no
+                             more than BROWSER_WINDOW ahead, since a WebSocket of a browser has no back-pressure
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ STDIN: Final = 2
 STDIN_END: Final = 3
 RESIZE: Final = 4
 SIGNAL: Final = 5
+CREDIT: Final = 6
 STDOUT: Final = 17
 STDERR: Final = 18
 EXIT: Final = 19
@@ -34,6 +37,7 @@ OUTPUT_END: Final = 21
 HEADER: Final = 5
 MAX_PAYLOAD: Final = 64 * 1024  # maximum bytes that a sender puts into one frame
 MAX_FRAME: Final = 1 << 20  # maximum bytes that a reader accepts
+BROWSER_WINDOW: Final = 256 * 1024  # bytes of output that a browser has not processed yet
 
 SIGNALS: Final = frozenset({"HUP", "INT", "QUIT", "TERM", "TSTP", "CONT", "USR1", "USR2", "KILL"})
 # Exit codes of a shell for a program that a signal ended, and for one that could not be run.
@@ -99,6 +103,17 @@ def read_signal(payload: bytes) -> str:
     return name
 
 
+def credit(size: int) -> bytes:
+    return frame(CREDIT, _CODE.pack(size))
+
+
+def read_credit(payload: bytes) -> int:
+    """Parse a number of bytes. Raises ProtocolViolation."""
+    if len(payload) != _CODE.size:
+        raise ProtocolViolation("a CREDIT frame must have one number: the bytes that were processed")
+    return int(_CODE.unpack(payload)[0])
+
+
 def exit_frame(code: int, name: str = "") -> bytes:
     return frame(EXIT, _CODE.pack(code) + name.encode())
 
@@ -134,7 +149,7 @@ class TerminalFrameReader:
         self._taken += len(data)
         if self._rest:
             data = self._rest + data
-        found: list[tuple[int, bytes]] = []
+        complete_frames: list[tuple[int, bytes]] = []
         pos, end = 0, len(data)
         while end - pos >= HEADER:
             length = int.from_bytes(data[pos + 1 : pos + HEADER], "big")
@@ -142,7 +157,7 @@ class TerminalFrameReader:
                 raise ProtocolViolation(f"a frame of {length} bytes, where at most {MAX_FRAME} are allowed")
             if end - pos < HEADER + length:
                 break
-            found.append((data[pos], data[pos + HEADER : pos + HEADER + length]))
+            complete_frames.append((data[pos], data[pos + HEADER : pos + HEADER + length]))
             pos += HEADER + length
         self._rest = data[pos:] if pos else data
-        return found
+        return complete_frames

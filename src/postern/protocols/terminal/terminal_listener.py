@@ -39,10 +39,12 @@ class ProgramClient(ClientSession):
     the keys and signals that end the wait."""
 
     def __init__(
-        self, stream: StreamHandshake, since: int, start: Start, wanted: TunnelRequest | None = None, **metadata: str
+        self, stream: StreamHandshake, since: int, start: Start, request: TunnelRequest | None = None, **metadata: str
     ) -> None:
         metadata |= {"client_address": stream.peer, "terminal": "yes" if start.terminal else "no"}
-        super().__init__(stream, since, metadata, wanted)
+        if request is not None and request.browser is not None:
+            metadata["web_terminal"] = "yes"
+        super().__init__(stream, since, metadata, request)
         self._start = start
         self._is_terminal = start.terminal is not None
         self._waited = False

@@ -61,9 +61,9 @@ class ProgramOutput(Output):
         self._lines = render(self._data, self._row)
         if self._ends:
             self._row.become(TerminalRow())
-        shown = "\n".join([line.shown for line in self._lines])
+        final_text = "\n".join([line.shown for line in self._lines])
         self._overwritten = [place for place, line in enumerate(self._lines) if line.linear]
-        texts = [shown, *[self._lines[place].linear for place in self._overwritten]]
+        texts = [final_text, *[self._lines[place].linear for place in self._overwritten]]
         return [text.encode("utf-8", "surrogateescape") for text in texts]
 
     def replace_rendered_texts(self, texts: list[bytes]) -> None:
@@ -86,18 +86,18 @@ class ProgramOutput(Output):
         return m.frames(self._kind, self._data)
 
 
-def _apply_changes(lines: list[TerminalLine], shown: bytes, overwritten: set[int]) -> bytes:
+def _apply_changes(lines: list[TerminalLine], final_text: bytes, overwritten: set[int]) -> bytes:
     """Return the lines with their changes. An unchanged line keeps its bytes; a changed line is sent as plain text.
     `overwritten` are indexes of lines whose text is correct only in its final state."""
     texts: list[bytes] = []
-    rest = shown
+    rest = final_text
     for line in lines:
         count = line.shown.count("\n") + 1
         parts = rest.split(b"\n", count)
         texts.append(b"\n".join(parts[:count]))
         rest = parts[count] if len(parts) > count else b""
-    if rest or shown.count(b"\n") != sum(line.shown.count("\n") + 1 for line in lines) - 1:
-        return shown + lines[-1].end  # a replaced value spans line ends
+    if rest or final_text.count(b"\n") != sum(line.shown.count("\n") + 1 for line in lines) - 1:
+        return final_text + lines[-1].end  # a replaced value spans line ends
     pieces: list[bytes] = []
     for place, (line, text) in enumerate(zip(lines, texts, strict=True)):
         if place not in overwritten and text == line.shown.encode("utf-8", "surrogateescape"):
@@ -141,9 +141,9 @@ def _cut(data: bytes, start: int) -> int:
 
 
 def gateway_message(text: str, *, terminal: bool) -> bytes:
-    """Encode a message of the gateway as a frame."""
-    end = "\r\n" if terminal else "\n"
-    return m.frames(m.STDERR, f"postern: {text}{end}".encode("utf-8", "replace"))
+    """Encode a message of the gateway as a frame. At a terminal the cursor can be anywhere in a line."""
+    line = f"\r\npostern: {text}\r\n" if terminal else f"postern: {text}\n"
+    return m.frames(m.STDERR, line.encode("utf-8", "replace"))
 
 
 def refusal_message(refusal: Refuse, *, terminal: bool) -> bytes:

@@ -161,11 +161,11 @@ def _line(data: bytes, text: str, row: TerminalRow, *, continues: bool) -> Termi
         return TerminalLine(data, _compose_marks(plain.rstrip("\r\n")), "", continues=continues)
     painter = _Painter(row)
     painter.paint(text)
-    shown = painter.rows
+    rows = painter.rows
     if not data.endswith(b"\n"):
-        shown = [*shown, _narrow_gaps(row.text)]
+        rows = [*rows, _narrow_gaps(row.text)]
     linear = "".join(painter.linear) if painter.is_lossy else ""
-    return TerminalLine(data, _compose_marks("\n".join(shown)), _compose_marks(linear), continues=continues)
+    return TerminalLine(data, _compose_marks("\n".join(rows)), _compose_marks(linear), continues=continues)
 
 
 def _compose_marks(text: str) -> str:
@@ -314,8 +314,8 @@ class _Painter:
 
     def _sequence(self, final: str, parameters: str) -> None:
         row = self._row
-        given = "".join([sign for sign in parameters if sign >= " "])
-        count = _number(given)
+        plain_parameters = "".join([sign for sign in parameters if sign >= " "])
+        count = _number(plain_parameters)
         if final == "m":
             return
         if final in "Ca":
@@ -325,11 +325,11 @@ class _Painter:
         elif final in "G`":
             row.cursor = min(count - 1, _WIDEST)
         elif final in "Hf":
-            self._address(given)
+            self._address(plain_parameters)
         elif final in "ABEFdeLMSTkJ":
             self._end_row(0 if final in "EF" else row.cursor)
         elif final == "K":
-            self._erase(given)
+            self._erase(plain_parameters)
         elif final == "P":
             self._lose(row.cells[row.cursor : row.cursor + count])
             del row.cells[row.cursor : row.cursor + count]
@@ -346,31 +346,31 @@ class _Painter:
             row.cursor = min((row.cursor // _TAB + count) * _TAB, _WIDEST)
         elif final == "Z":
             row.cursor = max((row.cursor + _TAB - 1) // _TAB - count, 0) * _TAB
-        elif final in "hl" and given == "4":
+        elif final in "hl" and plain_parameters == "4":
             row.inserts = final == "h"
         elif final == "s":
             row.saved = row.cursor
         elif final == "u":
             row.cursor = row.saved
 
-    def _address(self, given: str) -> None:
+    def _address(self, parameters: str) -> None:
         """Handle an absolute address: it ends the row, unless it is the row of the last one."""
         row = self._row
-        line, _, column = given.partition(";")
+        line, _, column = parameters.partition(";")
         if row.addressed != (line or "1"):
             self._end_row(0)
             row.addressed = line or "1"
         row.cursor = _number(column) - 1
 
-    def _erase(self, given: str) -> None:
+    def _erase(self, parameters: str) -> None:
         row = self._row
-        given = given.lstrip("?")
-        if given in ("", "0"):
+        parameters = parameters.lstrip("?")
+        if parameters in ("", "0"):
             self._lose(row.cells[row.cursor :])
             del row.cells[row.cursor :]
-        elif given == "1":
+        elif parameters == "1":
             self._blank(0, row.cursor + 1)
-        elif given == "2":
+        elif parameters == "2":
             self._lose(row.cells)
             row.cells.clear()
 
@@ -385,9 +385,9 @@ class _Painter:
         self.is_lossy = self.is_lossy or bool("".join(cells).strip())
 
 
-def _number(given: str) -> int:
+def _number(parameters: str) -> int:
     """Return the first parameter, at least 1."""
-    digits = given.partition(";")[0]
+    digits = parameters.partition(";")[0]
     if not (digits.isascii() and digits.isdigit()):
         return 1
     return min(max(int(digits[-5:] if len(digits) < 6 else "99999"), 1), _WIDEST)

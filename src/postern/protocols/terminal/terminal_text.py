@@ -31,9 +31,9 @@ class TerminalTextRenderer:
                 else:
                     pieces.append((stream, part))
                 continue
-            wanted = m.HEADER - len(self._header)
-            self._header += data[pos : pos + wanted]
-            pos += wanted
+            missing = m.HEADER - len(self._header)
+            self._header += data[pos : pos + missing]
+            pos += missing
             if len(self._header) == m.HEADER:
                 self._kind = self._header[0]
                 self._left = int.from_bytes(self._header[1:], "big")

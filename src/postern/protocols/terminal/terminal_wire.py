@@ -4,7 +4,8 @@
 script never runs. For a *conversation*, only the arguments are evaluated before the program starts, and then its input:
 
 `TypedWire`: at a terminal each line is evaluated when Enter is pressed. Its characters have reached the program by
-then, so a refusal sends Ctrl-C instead of the line end. That is advisory: only the program knows what it makes of keys.
+then, so a refusal sends Ctrl-U and Ctrl-C instead of the line end. That is advisory: only the program knows what it
+makes of keys.
 `PipedWire`: lines are evaluated before they are forwarded, and a refusal drops all lines of the same read.
 `ForwardWire`: bytes that are not text pass unread.
 """
@@ -25,10 +26,10 @@ from postern.protocols.terminal.terminal_output import OutputBuffer, ProgramOutp
 from postern.protocols.wire_base import Piece, Request
 
 _RECORDED = 1 << 20  # bytes of piped input that are recorded if no rule inspects it
-_TOO_MUCH = "this command was ended, since it printed more than %d bytes"
+_TOO_MUCH = "this command was terminated because it printed more than %d bytes"
 _OPAQUE = "rules of this connection inspect output, and the data of a forwarded port cannot be masked"
 _OPAQUE_HINT = "Ask an administrator for a connection without such rules"
-_TOO_LARGE = "this input is too large to be judged, so it was refused"
+_TOO_LARGE = "this input is too large to be evaluated, so it was denied"
 
 
 class InputRequest(Request):
@@ -313,20 +314,27 @@ class ConversationWire(PrintingWire):
 class TypingState(Enum):
     """The handling of typed input.
 
-        PASSES ──a line is refused, send Ctrl-C──▶ SETTLES ──flush──▶ CLEARS ──more is typed, send Ctrl-U──▶ PASSES
+        PASSES ─a line is refused, send Ctrl-U─▶ ERASES ─flush─▶ INTERRUPTS ─send Ctrl-C─▶ SETTLES ─flush─▶ CLEARS ─┐
+           ▲                                                                                                        │
+           └─────────────────────────────── more is typed, send Ctrl-U ─────────────────────────────────────────────┘
 
-    A shell that reads Ctrl-C together with the next characters treats them as part of the cancelled line: Enter would
-    run it. So type-ahead is held. Bash can also keep what it had read of the cancelled line for the new one, so Ctrl-U
-    comes before whatever is typed next, however late. Type-ahead gets a space as well: a slow bash can lose the first
-    character.
+    Ctrl-U is read in its place, after earlier lines that a busy shell has not read yet; Ctrl-C, which also cancels what
+    is on the right of the cursor, is not, and could take the first characters of such a line. A shell that reads Ctrl-C
+    together with the next characters treats them as part of the cancelled line: Enter would run it. So type-ahead is
+    held. Bash can also keep what it had read of the cancelled line for the new one, so Ctrl-U comes before whatever is
+    typed next, however late. Type-ahead gets a space as well: a slow bash can lose the first character.
     """
 
     PASSES = "passes"
+    ERASES = "erases"
+    INTERRUPTS = "interrupts"
     SETTLES = "settles"
     CLEARS = "clears"
 
 
 _PASSES: Final = TypingState.PASSES
+_ERASES: Final = TypingState.ERASES
+_INTERRUPTS: Final = TypingState.INTERRUPTS
 _SETTLES: Final = TypingState.SETTLES
 _CLEARS: Final = TypingState.CLEARS
 
@@ -341,14 +349,23 @@ class TypedWire(ConversationWire):
         self._line = TypedLine()
         self._typing: TypingState = _PASSES
         self._erasing = ERASE_LINE
+        self._is_interrupted = False  # by the user, since the last line
 
     def poll_client(self) -> bytes | Request | Resized | None:
-        if not self._upward or self._typing is _SETTLES:
+        if self._typing is _INTERRUPTS:
+            self._typing = _SETTLES
+            return m.frames(m.STDIN, INTERRUPT)
+        if not self._upward or self.input_paused:
             return None
         if self._typing is _CLEARS:
             self._typing = _PASSES
             return m.frames(m.STDIN, self._erasing)
         return self._upward.popleft()
+
+    def _take(self, kind: int, payload: bytes) -> None:
+        super()._take(kind, payload)
+        if kind == m.SIGNAL and m.read_signal(payload) == "INT":
+            self._is_interrupted = True
 
     def _take_input(self, data: bytes) -> None:
         """Forward characters; each line end is a separate request."""
@@ -364,6 +381,8 @@ class TypedWire(ConversationWire):
 
     def _pass_typed(self, data: bytes) -> None:
         self._line.type(data)
+        if INTERRUPT in data:
+            self._is_interrupted = True
         self._upward.append(m.frames(m.STDIN, data))
 
     def _enter(self, end: bytes) -> None:
@@ -373,14 +392,15 @@ class TypedWire(ConversationWire):
             if raw:
                 self._upward.append(raw)
             return
+        self._is_interrupted = False
         request = InputRequest(raw)
         request.operations.append(Operation(self._next(), text, truncated=truncated))
         self._upward.append(request)
 
     def _drop_lines(self, request: InputRequest, refusal: Refuse) -> bytes:
         super()._drop_lines(request, refusal)
-        self._typing = _SETTLES
-        return m.frames(m.STDIN, INTERRUPT)
+        self._typing = _ERASES
+        return m.frames(m.STDIN, ERASE_LINE)
 
     @property
     def has_buffered_output(self) -> bool:
@@ -388,11 +408,17 @@ class TypedWire(ConversationWire):
         return self._state is not ENDED and bool(buffers[m.STDOUT].data or buffers[m.STDERR].data)
 
     @property
+    def is_interrupted(self) -> bool:
+        return self._is_interrupted
+
+    @property
     def input_paused(self) -> bool:
-        return self._typing is _SETTLES
+        return self._typing is _ERASES or self._typing is _SETTLES
 
     def flush(self) -> None:
-        if self._typing is _SETTLES:
+        if self._typing is _ERASES:
+            self._typing = _INTERRUPTS
+        elif self._typing is _SETTLES:
             self._typing = _CLEARS
             self._erasing = ERASE_LINE + b" " if self._upward else ERASE_LINE
         self._let_out()

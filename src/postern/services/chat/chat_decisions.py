@@ -43,10 +43,10 @@ class ChatFormClient(Protocol):
 
     async def whisper(self, sink: Sink, channel: str, user: str, text: str) -> None: ...
 
-    def accepted_answer(self, given: Reasoned | Introduced, text: str) -> dict[str, Any]:
+    def accepted_answer(self, interaction: Reasoned | Introduced, text: str) -> dict[str, Any]:
         """Return the answer to an accepted form or command, as JSON."""
 
-    def rejected_answer(self, given: Reasoned | Introduced, text: str) -> dict[str, Any]: ...
+    def rejected_answer(self, interaction: Reasoned | Introduced, text: str) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,46 +130,46 @@ class ChatDecisions:
         form = await self._one_time_tokens.issue(TokenPurpose.CHAT_FORM, payload, FORM_LIFE)
         await self._forms.ask_why(sink, press, form.reveal())
 
-    async def _handle_reason(self, sink: Sink, given: Reasoned) -> Handled:
+    async def _handle_reason(self, sink: Sink, interaction: Reasoned) -> Handled:
         try:
-            payload = await self._one_time_tokens.take(TokenPurpose.CHAT_FORM, Secret(given.form))
+            payload = await self._one_time_tokens.take(TokenPurpose.CHAT_FORM, Secret(interaction.form))
         except Unauthenticated:
             return Handled(
                 self._forms.rejected_answer(
-                    given, "This form was already sent, or has expired. Press the button again."
+                    interaction, "This form was already sent, or has expired. Press the button again."
                 )
             )
-        principal = await self._links.find_principal(sink, given.user)
-        own = (payload["sink"], payload["chat_id"]) == (str(sink.id), given.user)
-        if principal is None or not own or payload["user_id"] != str(principal.id):
-            return Handled(self._forms.rejected_answer(given, "This form was opened by another user."), principal)
+        principal = await self._links.find_principal(sink, interaction.user)
+        is_same_chat = (payload["sink"], payload["chat_id"]) == (str(sink.id), interaction.user)
+        if principal is None or not is_same_chat or payload["user_id"] != str(principal.id):
+            return Handled(self._forms.rejected_answer(interaction, "This form was opened by another user."), principal)
         try:
             await self._reviews.decide(
                 principal,
                 payload["review"],
                 Choice(payload["choice"]),
                 force=payload["force"],
-                comment=given.reason,
-                chat_id=given.user,
+                comment=interaction.reason,
+                chat_id=interaction.user,
             )
         except (Denied, Conflict, NotFound, Invalid) as problem:
-            return Handled(self._forms.rejected_answer(given, problem.message), principal)
-        return Handled(self._forms.accepted_answer(given, "Done."), principal)
+            return Handled(self._forms.rejected_answer(interaction, problem.message), principal)
+        return Handled(self._forms.accepted_answer(interaction, "Done."), principal)
 
-    async def _handle_introduction(self, sink: Sink, given: Introduced) -> Handled:
+    async def _handle_introduction(self, sink: Sink, interaction: Introduced) -> Handled:
         try:
-            principal = await self._links.redeem(sink, given.user, given.code)
+            principal = await self._links.redeem(sink, interaction.user, interaction.code)
         except Unauthenticated:
             text = "This code is invalid, was already used, or has expired. Run `postern chat link` to get a new one."
-            return Handled(self._forms.rejected_answer(given, text))
+            return Handled(self._forms.rejected_answer(interaction, text))
         text = f"Your account here is now linked to {principal.email}. Press the button again to decide."
-        return Handled(self._forms.accepted_answer(given, text), principal)
+        return Handled(self._forms.accepted_answer(interaction, text), principal)
 
 
 def _require_open(review: Review, principal: Principal, press: Press) -> None:
     """Check what can be checked before a user writes a reason; the decision itself checks all of it. Raises Conflict,
     Denied."""
     if review.status is not ReviewStatus.PENDING:
-        raise Conflict(f"This review is {review.status} already.")
+        raise Conflict(f"This review is already {review.status}.")
     if press.choice is Choice.APPROVED and not review.may_review(principal.groups):
-        raise Denied("You are not in a group that reviews this.")
+        raise Denied("You are not in a group that can decide on this review.")

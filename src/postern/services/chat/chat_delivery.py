@@ -20,8 +20,8 @@ from postern.store.ports.target_ports import SessionStore
 class Chat(Protocol):
     """The port for every chat. Both methods raise as EventSender."""
 
-    async def notify(self, sink: Sink, card: Card, known: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
-        """Send the card, or replace the message `known`, which an earlier call returned in the chat's own form.
+    async def notify(self, sink: Sink, card: Card, previous: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
+        """Send the card, or replace the message `previous`, which an earlier call returned in the chat's own form.
 
         A second call with the same `event_id` is a retry.
         """
@@ -57,13 +57,13 @@ class ChatSender:
     async def _send_card(self, sink: Sink, delivery: Delivery, now: datetime) -> None:
         review = await self._reviews.get(UUID(json.loads(delivery.body)["data"]["id"]))
         if review is None or review.org_id != sink.org_id:
-            return  # it went with its session, so there is nothing to decide
+            return  # deleted with its session, so there is nothing to decide
         before = await self._store.message(sink.id, review.id)
-        known = None if before is None else (before.channel, before.reference)
+        previous = None if before is None else (before.channel, before.reference)
         script = await self._script(review) if sink.with_script else None
         card = card_of(review, script, await self._url(review.id), with_input=sink.with_script)
-        channel, reference = await self._chat.notify(sink, card, known, delivery.event_id)
-        if (channel, reference) != known:
+        channel, reference = await self._chat.notify(sink, card, previous, delivery.event_id)
+        if (channel, reference) != previous:
             await self._store.keep(ChatMessage(sink.id, review.id, channel, reference, now))
 
     async def _script(self, review: Review) -> str | None:

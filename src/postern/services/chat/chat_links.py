@@ -66,7 +66,7 @@ class ChatLinks:
         return await self._store.links(principal.org_id, None if principal.sees_all else principal.id, page)
 
     async def remove(self, principal: Principal, link_id: UUID) -> None:
-        """Remove one's own link, or as an administrator any link. Raises NotFound."""
+        """Remove the caller's own link, or as an administrator any link. Raises NotFound."""
         owner = None if principal.is_admin else principal.id
         removed = await self._store.remove_link(principal.org_id, link_id, owner)
         if removed is None:

@@ -82,7 +82,9 @@ class Accounts:
         Denied."""
         method = (await self._auth_configs.of(org_id)).method
         if method is not LoginMethod.LOCAL:
-            raise Denied(f"this organisation logs in by its identity provider ({method}): GET /api/login says where")
+            raise Denied(
+                f"this organisation logs in with its identity provider ({method}); GET /api/login returns the URL"
+            )
 
     async def require_password(self, principal: Principal, current: Secret, address: str) -> None:
         """Check the principal's password. Raises Denied when it is wrong; TooMany."""

@@ -36,7 +36,7 @@ _RESOLVED = ("groups", "service_account", "expires_at", "expires_in_seconds")
 _SHOWN = len(PREFIX) + 6
 _TOUCHED = timedelta(minutes=1)
 _KEY = re.compile(re.escape(PREFIX) + r"([A-Za-z0-9_-]{43})([A-Za-z0-9_-]{6})")
-# No "@": no key looks like somebody's e-mail address in the audit log.
+# No "@": a key must not look like an e-mail address in the audit log.
 _NAME = re.compile(r"[A-Za-z0-9_](?:[-. ]?[A-Za-z0-9_]){0,127}")
 
 
@@ -51,7 +51,7 @@ class ApiKeys(ResourceService[ApiKey]):
     """
 
     noun = "API key"
-    kept = frozenset(field.name for field in fields(ApiKey)) - {"name", "updated_at"}
+    preserved_fields = frozenset(field.name for field in fields(ApiKey)) - {"name", "updated_at"}
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ApiKeys(ResourceService[ApiKey]):
     async def authenticate(self, key: Secret, address: str) -> tuple[ApiKey, Principal]:
         """Return the key and its principal; called at every use, with the caller's address. Raises Unauthenticated."""
         if not is_well_formed(key):
-            raise Unauthenticated("this is not an API key of this gateway; check that it was copied whole")
+            raise Unauthenticated("this is not an API key of this gateway; check that you copied all of it")
         api_key = self._require_usable(await self._keys.by_digest(digest_of(key)), address)
         now = self._now()
         if api_key.last_used_at is None or now - api_key.last_used_at >= _TOUCHED:
@@ -95,17 +95,17 @@ class ApiKeys(ResourceService[ApiKey]):
         return key
 
     def blank(self, key: UUID, org_id: UUID) -> ApiKey:
-        own = uuid4()
-        account = Account(Principal(own, org_id, str(own), "", "", kind=PrincipalKind.API_KEY))
+        key_id = uuid4()
+        account = Account(Principal(key_id, org_id, str(key_id), "", "", kind=PrincipalKind.API_KEY))
         return ApiKey(key, org_id, account, "", "", (), "", self._now())
 
     async def create(self, principal: Principal, fields: Mapping[str, Any]) -> ApiKey:
         """Return the key with its secret, which is shown only once. Raises as any creation, Denied also for a key that
         would create keys."""
         secret = make_key()
-        shown = {"secret": secret, "shown": secret.reveal()[:_SHOWN]}
+        secret_fields = {"secret": secret, "shown": secret.reveal()[:_SHOWN]}
         maker = {"created_by": principal.email, "maker_id": principal.id}
-        key = await super().create(principal, {**fields, **shown, **maker})
+        key = await super().create(principal, {**fields, **secret_fields, **maker})
         return replace(key, secret=secret)
 
     async def merge(self, current: ApiKey, base: ApiKey, fields: Mapping[str, Any]) -> ApiKey:
@@ -122,13 +122,13 @@ class ApiKeys(ResourceService[ApiKey]):
             )
 
     async def resolve(self, current: ApiKey, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        own = {name: value for name, value in fields.items() if name not in _RESOLVED}
+        resolved = {name: value for name, value in fields.items() if name not in _RESOLVED}
         if "allowed_networks" in fields:
-            own["allowed_networks"] = _checked_networks(fields["allowed_networks"])
+            resolved["allowed_networks"] = _checked_networks(fields["allowed_networks"])
         expires_at = _expiry(fields.get("expires_at"), fields.get("expires_in_seconds"), self._now())
         if expires_at is not None:
-            own["expires_at"] = expires_at
-        return own | {"account": await self._account(current, fields)}
+            resolved["expires_at"] = expires_at
+        return resolved | {"account": await self._account(current, fields)}
 
     async def _account(self, current: ApiKey, fields: Mapping[str, Any]) -> Account:
         """Return the account that the key acts as from now on. Raises Invalid."""
@@ -196,7 +196,7 @@ class ApiKeys(ResourceService[ApiKey]):
         self.require_remover(principal)
         before = await self._current(principal, name_or_id, version)
         if before.revoked_at is not None:
-            raise NotFound(f"the API key {name_or_id!r} was revoked already")
+            raise NotFound(f"the API key {name_or_id!r} is already revoked")
         revoked = replace(before, revoked_at=self._now(), revoked_by=principal.email)
         after = await self._save(before, revoked, PrincipalStatus.INACTIVE)
         if credentials:
@@ -243,10 +243,10 @@ def _checksum(random: str) -> str:
     return base64.urlsafe_b64encode(summed).decode().rstrip("=")
 
 
-def _checked_networks(given: Sequence[str]) -> tuple[str, ...]:
-    if len(given) > MAX_NETWORKS:
+def _checked_networks(networks: Sequence[str]) -> tuple[str, ...]:
+    if len(networks) > MAX_NETWORKS:
         raise Invalid(f"allowed_networks: at most {MAX_NETWORKS}", field="allowed_networks")
-    return tuple(dict.fromkeys(_checked_network(text) for text in given))
+    return tuple(dict.fromkeys(_checked_network(text) for text in networks))
 
 
 def _checked_network(text: str) -> str:
@@ -258,7 +258,9 @@ def _checked_network(text: str) -> str:
             field="allowed_networks",
         ) from None
     if isinstance(network, IPv6Network) and network.network_address.ipv4_mapped is not None:
-        raise Invalid(f"allowed_networks: write {text!r} as the IPv4 network that it is", field="allowed_networks")
+        raise Invalid(
+            f"allowed_networks: {text!r} is an IPv4 network in IPv6 form; write it as IPv4", field="allowed_networks"
+        )
     return str(network)
 
 

@@ -24,12 +24,12 @@ from postern.services.server.server_features import Features
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.target_ports import CredentialStore, SecretUse
 
-# Where nobody says how long: a person's working day. A machine identity has nobody who asks again in the morning.
+# Default duration: a user's working day. A machine identity has no user to request a new credential in the morning.
 DEFAULT_LIFE, MACHINE_LIFE = timedelta(hours=12), timedelta(days=30)
 MAX_LIFE = timedelta(days=366)
 
 # RFC 7677's minimum. Iterations slow down guessing; a random password of 192 bits cannot be guessed
-# at any speed, so more of them would only make every login dearer, for both sides.
+# at any speed, so more iterations would only slow down logins on both sides.
 ITERATIONS = 4096
 _PASSWORD_BYTES = 24
 _SALT_BYTES = 16
@@ -88,7 +88,7 @@ class Credentials:
             except Conflict:
                 if attempt == _ATTEMPTS - 1:
                     raise
-                continue  # the random part was taken
+                continue  # the random part is already in use
             break
         record_change(None, credential)
         return Issued(credential, password, target)
@@ -123,27 +123,43 @@ class Credentials:
         await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential.id))
 
     async def find(self, principal: Principal, connection: str, page: Page) -> tuple[Connection, Stretch[Credential]]:
-        """Return one's own credentials, newest first; for admins and auditors those of all users."""
+        """Return the caller's own credentials, newest first; for admins and auditors those of all users."""
         target = await self._connection(principal, connection)
         owner = None if principal.sees_all else principal.id
         return target, await self._store.of_connection(principal.org_id, target.id, owner, page)
 
+    async def own(self, principal: Principal, page: Page, *, valid: bool) -> Stretch[tuple[Credential, str]]:
+        """Return the caller's own credentials with the names of their connections, newest first, also of connections
+        that are hidden from them now. `valid`: only those that are neither revoked nor expired."""
+        return await self._store.own(principal.org_id, principal.id, page, self._now() if valid else None)
+
     async def revoke(self, principal: Principal, connection: str, credential_id: UUID | str) -> None:
-        """Revoke one's own credential, or as an admin any, and end its links. Can be repeated. Raises NotFound."""
+        """Revoke an own credential, or as an admin any, and end its links. Can be repeated. Raises NotFound."""
         target = await self._connection(principal, connection)
         credential = await self._credential(principal, credential_id)
-        own = credential is not None and credential.user_id == principal.id
-        if credential is None or credential.connection_id != target.id or not (own or principal.is_admin):
+        is_own = credential is not None and credential.user_id == principal.id
+        if credential is None or credential.connection_id != target.id or not (is_own or principal.is_admin):
             raise NotFound(f"connection {target.name!r} has no credential {credential_id}, or it is not yours")
+        await self._revoke(credential)
+
+    async def revoke_own(self, principal: Principal, credential_id: UUID | str) -> None:
+        """Revoke a credential of the caller's, of any connection, and end its links. Can be repeated. Raises
+        NotFound."""
+        credential = await self._credential(principal, credential_id)
+        if credential is None or credential.user_id != principal.id:
+            raise NotFound(f"there is no credential {credential_id} of yours")
+        await self._revoke(credential)
+
+    async def _revoke(self, credential: Credential) -> None:
         revoked_at = self._now()
         if await self._store.revoke(credential.id, revoked_at):
             record_change(credential, replace(credential, revoked_at=revoked_at))
-        # Also when it was revoked before: that signal may have been missed.
+        # Also for a revoked one: the first signal may have been missed.
         await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential.id))
 
-    async def _credential(self, principal: Principal, given: UUID | str) -> Credential | None:
+    async def _credential(self, principal: Principal, credential_id: UUID | str) -> Credential | None:
         try:
-            key = given if isinstance(given, UUID) else UUID(given)
+            key = credential_id if isinstance(credential_id, UUID) else UUID(credential_id)
         except ValueError:
             return None
         return await self._store.get(principal.org_id, key)

@@ -27,7 +27,7 @@ class Groups(ResourceService[UserGroup]):
     """
 
     noun = "group"
-    kept = frozenset({"external_id", "members"})
+    preserved_fields = frozenset({"external_id", "members"})
 
     def __init__(self, store: GroupStore, signals: Signals, now: Clock) -> None:
         super().__init__(store, signals, now)
@@ -37,8 +37,8 @@ class Groups(ResourceService[UserGroup]):
         return UserGroup(key, org_id, "")
 
     async def find(self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES) -> Listed[UserGroup]:
-        found = await self._store.find(principal.org_id, page, where)
-        return Listed([_seen_by(principal, group) for group in found.items], found.total)
+        listed = await self._store.find(principal.org_id, page, where)
+        return Listed([_seen_by(principal, group) for group in listed.items], listed.total)
 
     async def get(self, principal: Principal, name_or_id: str) -> UserGroup:
         """Return the group. Raises NotFound."""
@@ -71,7 +71,7 @@ class Groups(ResourceService[UserGroup]):
 
     @asynccontextmanager
     async def _notifying_members(self, group: UserGroup) -> AsyncIterator[None]:
-        """Signal a change to those who are members before the change."""
+        """Signal a change to the users that are members before the change."""
         members = await self._groups.members(group)
         yield
         for member in members:

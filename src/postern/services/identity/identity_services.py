@@ -30,7 +30,9 @@ from postern.services.identity.logins.tokens import Tokens
 from postern.services.identity.provisioning import Provisioning
 from postern.services.identity.service_accounts import ServiceAccounts
 from postern.services.identity.setup_links import SetupLinks
+from postern.services.identity.step_up import StepUp
 from postern.services.identity.user_accounts import Users
+from postern.services.identity.user_preferences import UserPreferences
 from postern.services.server.server_services import ServerServices
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.stores import Stores
@@ -54,6 +56,7 @@ class DirectoryServices:
 
     api_keys: ApiKeys
     groups: Groups
+    preferences: UserPreferences
     provisioning: Provisioning
     service_accounts: ServiceAccounts
     setup_links: SetupLinks
@@ -70,6 +73,7 @@ class WaysToLogIn:
     saml_login: SamlLogin
     second_factors: SecondFactors
     ssh_logins: SshLogins
+    step_up: StepUp
 
 
 @dataclass(frozen=True)
@@ -118,26 +122,27 @@ def _build_logins(
 
 
 def _build_directory(
-    stores: Stores, signals: Signals, now: Clock, server: ServerServices, known: LoginServices
+    stores: Stores, signals: Signals, now: Clock, server: ServerServices, login_services: LoginServices
 ) -> DirectoryServices:
     principals = stores.principals
     groups = Groups(stores.groups, signals, now)
     users = Users(
         store=stores.users,
         principals=principals,
-        accounts=known.accounts,
-        logins=known.logins,
+        accounts=login_services.accounts,
+        logins=login_services.logins,
         signals=signals,
         now=now,
     )
     return DirectoryServices(
         api_keys=ApiKeys(stores.api_keys, principals, signals, now, stores.credentials),
         groups=groups,
+        preferences=UserPreferences(stores.preferences, now),
         provisioning=Provisioning(
             principals=principals, groups=stores.groups, users=users, group_service=groups, signals=signals, now=now
         ),
         service_accounts=ServiceAccounts(stores.service_accounts, signals, now),
-        setup_links=SetupLinks(principals, known.one_time_tokens, server.server_configs, now),
+        setup_links=SetupLinks(principals, login_services.one_time_tokens, server.server_configs, now),
         users=users,
     )
 
@@ -147,17 +152,17 @@ def _build_ways(
     signals: Signals,
     now: Clock,
     server: ServerServices,
-    known: LoginServices,
+    login_services: LoginServices,
     api_keys: ApiKeys,
     openid: OpenId | None,
     saml: Saml | None,
 ) -> WaysToLogIn:
     principals, organisations, auth_configs = stores.principals, stores.organisations, server.auth_configs
     accounts, logins, code_exchange, one_time_tokens = (
-        known.accounts,
-        known.logins,
-        known.code_exchange,
-        known.one_time_tokens,
+        login_services.accounts,
+        login_services.logins,
+        login_services.code_exchange,
+        login_services.one_time_tokens,
     )
     door = ProviderTokenAuthenticator(openid, auth_configs, organisations, principals, signals, now) if openid else None
     authenticators = Authenticators(server.server_configs)
@@ -175,14 +180,16 @@ def _build_ways(
             authenticators=authenticators,
             now=now,
         ),
-        oidc_login=OidcLogin(openid, auth_configs, organisations, one_time_tokens, known.sign_in, code_exchange),
-        own_logins=OwnLogins(principals, organisations, accounts, logins, known.tokens),
+        oidc_login=OidcLogin(
+            openid, auth_configs, organisations, one_time_tokens, login_services.sign_in, code_exchange
+        ),
+        own_logins=OwnLogins(principals, organisations, accounts, logins, login_services.tokens),
         saml_login=SamlLogin(
             saml=saml,
             configs=auth_configs,
             organisations=organisations,
             one_time_tokens=one_time_tokens,
-            sign_in=known.sign_in,
+            sign_in=login_services.sign_in,
             code_exchange=code_exchange,
             now=now,
         ),
@@ -197,4 +204,11 @@ def _build_ways(
             now=now,
         ),
         ssh_logins=SshLogins(code_exchange, one_time_tokens, logins, server.server_configs, signals, now),
+        step_up=StepUp(
+            accounts=accounts,
+            logins=logins,
+            one_time_tokens=one_time_tokens,
+            check=check,
+            authenticators=authenticators,
+        ),
     )

@@ -37,7 +37,7 @@ class Machines(ResourceService[MachineIdentity]):
     """
 
     noun = "machine identity"
-    kept = frozenset({"principal", "connection_names"})
+    preserved_fields = frozenset({"principal", "connection_names"})
 
     def __init__(self, store: MachineStore, credentials: Credentials, signals: Signals, now: Clock) -> None:
         super().__init__(store, signals, now)
@@ -56,13 +56,13 @@ class Machines(ResourceService[MachineIdentity]):
             )
 
     async def resolve(self, current: MachineIdentity, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        own = {name: value for name, value in fields.items() if name != "name"}
+        resolved = {name: value for name, value in fields.items() if name != "name"}
         if "name" in fields:
-            own["principal"] = replace(current.principal, name=fields["name"], email=fields["name"])
+            resolved["principal"] = replace(current.principal, name=fields["name"], email=fields["name"])
         if "connection_names" in fields:
             seconds = fields.get("access_duration_seconds")
-            own["connection_names"] = await self._check_connections(current, fields["connection_names"], seconds)
-        return own
+            resolved["connection_names"] = await self._check_connections(current, fields["connection_names"], seconds)
+        return resolved
 
     async def check(self, resource: MachineIdentity) -> None:
         if len(resource.description) > MAX_TEXT:
@@ -83,15 +83,15 @@ class Machines(ResourceService[MachineIdentity]):
             await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(before.id))
 
     async def find(self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES) -> Listed[MachineIdentity]:
-        found = await super().find(principal, page, where)
-        return Listed(await self._with_connections(found.items), found.total)
+        listed = await super().find(principal, page, where)
+        return Listed(await self._with_connections(listed.items), listed.total)
 
     async def existing(self, principal: Principal, name_or_id: str) -> MachineIdentity:
         return (await self._with_connections([await super().existing(principal, name_or_id)]))[0]
 
-    async def _with_connections(self, found: Sequence[MachineIdentity]) -> list[MachineIdentity]:
-        names = await self._machines.connections_of([machine.id for machine in found], self._now())
-        return [replace(machine, connection_names=names[machine.id]) for machine in found]
+    async def _with_connections(self, machines: Sequence[MachineIdentity]) -> list[MachineIdentity]:
+        names = await self._machines.connections_of([machine.id for machine in machines], self._now())
+        return [replace(machine, connection_names=names[machine.id]) for machine in machines]
 
     async def authorized_write(
         self, principal: Principal, before: MachineIdentity | None, after: MachineIdentity
@@ -100,19 +100,19 @@ class Machines(ResourceService[MachineIdentity]):
 
         The row is written first: of two concurrent changes, the one that is rejected issues and ends no credential.
         """
-        held, wanted = before.connection_names if before else (), after.connection_names
-        added, seconds = [name for name in wanted if name not in held], after.access_duration_seconds
+        old_names, new_names = before.connection_names if before else (), after.connection_names
+        added, seconds = [name for name in new_names if name not in old_names], after.access_duration_seconds
         written = await super().authorized_write(principal, before, after)
         try:
             issued = [
                 await self._credentials.issue(written.principal, name, seconds, maker=principal) for name in added
             ]
         except BaseException:
-            if before is None:  # without its credentials, which nobody has seen, it is of no use
+            if before is None:  # its credentials were not returned, so it is of no use
                 await self._store.remove(written)
             raise
         for credential, connection in await self._live(written):
-            if connection not in wanted:
+            if connection not in new_names:
                 await self._credentials.retire(credential, timedelta(0))
         identity = await self.existing(principal, str(written.id))
         note(before, identity)
@@ -137,12 +137,12 @@ class Machines(ResourceService[MachineIdentity]):
         machine = await self.existing(principal, name)
         target = await self._credentials.check(machine.principal, connection, seconds)
         there = await self._credentials.of_principal(machine.principal)
-        if not any(name == target.name and one.revoked_at is None for one, name in there):
+        if not any(name == target.name and live_credential.revoked_at is None for live_credential, name in there):
             raise NotFound(
                 f"machine identity {name!r} has no credential for connection {target.name!r}; "
                 "add the connection to its connection_names"
             )
-        before = [one for one, name in await self._live(machine) if name == target.name]
+        before = [live_credential for live_credential, name in await self._live(machine) if name == target.name]
         issued = await self._credentials.issue(machine.principal, target.name, seconds, maker=principal)
         for credential in before:
             await self._credentials.retire(credential, timedelta(seconds=overlap))
@@ -155,16 +155,18 @@ class Machines(ResourceService[MachineIdentity]):
         return [(credential, connection) for credential, connection in there if credential.is_active(now)]
 
     async def _check_connections(
-        self, machine: MachineIdentity, given: Sequence[str], seconds: int | None
+        self, machine: MachineIdentity, requested_names: Sequence[str], seconds: int | None
     ) -> tuple[str, ...]:
         """Return the names of the connections, each once. Raises as `Credentials.issue` for new ones."""
-        if len(given) > MAX_CONNECTIONS:
+        if len(requested_names) > MAX_CONNECTIONS:
             raise Invalid(f"connection_names: at most {MAX_CONNECTIONS}", field="connection_names")
-        held = machine.connection_names
+        current_names = machine.connection_names
         try:
             names = [
-                one if one in held else (await self._credentials.check(machine.principal, one, seconds)).name
-                for one in given
+                name
+                if name in current_names
+                else (await self._credentials.check(machine.principal, name, seconds)).name
+                for name in requested_names
             ]
         except NotFound as error:
             raise Invalid(f"connection_names: {error.message}", field="connection_names") from None

@@ -39,7 +39,7 @@ from postern.services.server.audit_context import record_change as note
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import GroupStore, PrincipalStore
 
-MAX_MEMBERS = 10_000  # that one request adds or removes
+MAX_MEMBERS = 10_000  # added or removed by one request
 _DEED = "provision users and groups"
 
 
@@ -80,41 +80,43 @@ class Provisioning:
         self._signals = signals
         self._now = now
 
-    async def find_users(self, principal: Principal, wanted: PrincipalFilter, page: Page) -> Listed[Account]:
+    async def find_users(self, principal: Principal, where: PrincipalFilter, page: Page) -> Listed[Account]:
         """Return users. Raises Denied for all but admins and auditors."""
-        require_reader(principal, "what is provisioned")
-        return await self._principals.find(principal.org_id, wanted, page)
+        require_reader(principal, "provisioned users and groups")
+        return await self._principals.find(principal.org_id, where, page)
 
     async def get_user(self, principal: Principal, user_id: UUID) -> Account:
         """Return a user. Raises Denied, NotFound."""
-        require_reader(principal, "what is provisioned")
+        require_reader(principal, "provisioned users and groups")
         account = await self._principals.get(principal.org_id, user_id)
         if account is None or account.principal.kind is not PrincipalKind.USER:
             raise NotFound(f"there is no user {user_id}")
         return account
 
-    async def create_user(self, principal: Principal, given: ProvisionedUser) -> Account:
+    async def create_user(self, principal: Principal, provisioned_user: ProvisionedUser) -> Account:
         """Create an invited user. Raises Denied, Invalid, Conflict."""
         require_admin(principal, _DEED)
         key = uuid4()
         user = Principal(key, principal.org_id, str(key), "", "", role_groups=principal.role_groups)
         fresh = Account(replace(user, status=PrincipalStatus.INVITED), verified=True)
-        account = await self._merge(fresh, given)
+        account = await self._merge(fresh, provisioned_user)
         require_person_for_role(principal, None, account.principal)
         await self._principals.add(account, self._now(), source=GroupSource.SCIM)
         new_account = await self.get_user(principal, key)
         note(None, new_account)
         return new_account
 
-    async def replace_user(self, principal: Principal, user_id: UUID, given: ProvisionedUser) -> Account:
+    async def replace_user(self, principal: Principal, user_id: UUID, user: ProvisionedUser) -> Account:
         """Replace a user. Deactivation ends their logins and sessions at once. Raises Denied, NotFound, Invalid,
         Conflict."""
         require_admin(principal, _DEED)
         before = await self.get_user(principal, user_id)
-        account = await self._merge(before, given)
+        account = await self._merge(before, user)
         require_person_for_role(principal, before.principal, account.principal)
         if before.principal.role is not Role.STANDARD and _known_by(account) != _known_by(before):
-            require_person(principal, "change by what an administrator or auditor is known")  # and logs in
+            require_person(
+                principal, "change the e-mail address, user name or external id of an administrator or auditor"
+            )
         if user_id == principal.id and not account.principal.is_active:
             raise Invalid("active: you cannot deactivate yourself", field="active")
         await self._principals.update(account, self._now())
@@ -139,15 +141,15 @@ class Provisioning:
         with_members: bool = True,
     ) -> Listed[ProvisionedGroup]:
         """Return groups; members cost one more query for each. Raises Denied for all but admins and auditors."""
-        require_reader(principal, "what is provisioned")
-        found = await self._groups.find_provisioned(principal.org_id, page, name=name, external_id=external_id)
+        require_reader(principal, "provisioned users and groups")
+        listed = await self._groups.find_provisioned(principal.org_id, page, name=name, external_id=external_id)
         if not with_members:
-            return Listed([ProvisionedGroup(group, []) for group in found.items], found.total)
-        return Listed([await self._with_members(group) for group in found.items], found.total)
+            return Listed([ProvisionedGroup(group, []) for group in listed.items], listed.total)
+        return Listed([await self._with_members(group) for group in listed.items], listed.total)
 
     async def get_group(self, principal: Principal, group_id: UUID) -> ProvisionedGroup:
         """Return a group. Raises Denied, NotFound."""
-        require_reader(principal, "what is provisioned")
+        require_reader(principal, "provisioned users and groups")
         group = await self._groups.get(principal.org_id, str(group_id))
         if group is None or group.id != group_id:
             raise NotFound(f"there is no group {group_id}")
@@ -212,25 +214,25 @@ class Provisioning:
         await self._group_service.delete(before.group)
         note(before, None)
 
-    async def _merge(self, account: Account, given: ProvisionedUser) -> Account:
+    async def _merge(self, account: Account, user: ProvisionedUser) -> Account:
         current = account.principal
-        if not 1 <= len(given.user_name) <= 255 or any(ord(character) < 32 for character in given.user_name):
+        if not 1 <= len(user.user_name) <= 255 or any(ord(character) < 32 for character in user.user_name):
             raise Invalid("userName: must have 1 to 255 characters and no control characters", field="userName")
-        if not is_plain(given.user_name):
+        if not is_plain(user.user_name):
             raise Invalid(
                 "userName: it has characters that look like others (full-width, ligatures, invisible)", field="userName"
             )
-        same = await self._principals.find(current.org_id, PrincipalFilter(user_name=given.user_name), Page(limit=2))
+        same = await self._principals.find(current.org_id, PrincipalFilter(user_name=user.user_name), Page(limit=2))
         if any(other.principal.id != current.id for other in same.items):
-            raise Conflict(f"userName: {given.user_name!r} is already in use", field="userName")
+            raise Conflict(f"userName: {user.user_name!r} is already in use", field="userName")
         principal = replace(
             current,
-            email=checked_email(given.email) if given.email else fold_name(given.user_name),
-            name=checked_name(given.name or given.user_name),
-            status=_status(account, given.active),
+            email=checked_email(user.email) if user.email else fold_name(user.user_name),
+            name=checked_name(user.name or user.user_name),
+            status=_status(account, user.active),
         )
-        external_id = _checked_id(given.external_id)
-        return replace(account, principal=principal, user_name=given.user_name, external_id=external_id)
+        external_id = _checked_id(user.external_id)
+        return replace(account, principal=principal, user_name=user.user_name, external_id=external_id)
 
     async def _with_members(self, group: UserGroup) -> ProvisionedGroup:
         return ProvisionedGroup(group, await self._groups.members(group, GroupSource.SCIM))
@@ -260,8 +262,8 @@ def _status(account: Account, active: bool) -> PrincipalStatus:
         return PrincipalStatus.INACTIVE
     if current.status is not PrincipalStatus.INACTIVE:
         return current.status
-    known = account.password_hash or current.issuer or account.last_login_at
-    return PrincipalStatus.ACTIVE if known else PrincipalStatus.INVITED
+    has_logged_in = account.password_hash or current.issuer or account.last_login_at
+    return PrincipalStatus.ACTIVE if has_logged_in else PrincipalStatus.INVITED
 
 
 def _checked_id(external_id: str | None) -> str | None:

@@ -28,7 +28,7 @@ class ServiceAccounts(AccountService):
         subject = before.subject or _checked_subject(fields.get("subject", ""))
         status = fields.get("status", before.status)
         if status is PrincipalStatus.INVITED:
-            raise Invalid("status: a service account is active or inactive", field="status")
+            raise Invalid("status: must be active or inactive", field="status")
         name = fields.get("name") or before.name or subject
         groups = checked_groups(fields["groups"]) if "groups" in fields else before.groups
         return {"principal": replace(before, subject=subject, email=subject, name=name, status=status, groups=groups)}

@@ -58,7 +58,7 @@ class SetupLinks:
             raise Invalid(f"{principal.email} is inactive, and a set-up link does not change that", field="status")
         await self._one_time_tokens.forget(TokenPurpose.SETUP, principal.id)
         token = await self._one_time_tokens.issue(TokenPurpose.SETUP, _payload(principal, from_host), SETUP_LIFE)
-        record_change(None, {"email": principal.email, "changed": "a set-up link was made"})
+        record_change(None, {"email": principal.email, "changed": "a set-up link was created"})
         return await self._link(principal, token)
 
     async def prepare_for(self, principal: Principal) -> tuple[SetupLink, NewOneTimeToken]:

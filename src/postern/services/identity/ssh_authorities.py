@@ -54,7 +54,7 @@ class SshAuthorities(ResourceService[SshAuthority]):
     """The trusted authorities. Removing one ends the sessions under its certificates."""
 
     noun = "SSH authority"
-    kept = frozenset({"key"})
+    preserved_fields = frozenset({"key"})
 
     def __init__(self, store: SshAuthorityStore, principals: PrincipalStore, signals: Signals, now: Clock) -> None:
         super().__init__(store, signals, now)
@@ -79,17 +79,17 @@ class SshAuthorities(ResourceService[SshAuthority]):
 
     def require_admin(self, principal: Principal) -> None:
         self.require_remover(principal)
-        require_person(principal, "choose who signs SSH certificates")
+        require_person(principal, "change the authorities of SSH certificates")
 
     def require_remover(self, principal: Principal) -> None:
         """Allow API keys of administrators to delete authorities, too, which only reduces access."""
-        require_admin(principal, "choose who signs SSH certificates")
+        require_admin(principal, "change the authorities of SSH certificates")
 
     def audit_view(self, resource: SshAuthority) -> object:
         """Return the audited fields. Any field called "key" would be redacted as a secret."""
         key = resource.key
-        shown = {"id": resource.id, "name": resource.name}
-        return {**shown, "algorithm": key.algorithm, "fingerprint": key.fingerprint}
+        fields = {"id": resource.id, "name": resource.name}
+        return {**fields, "algorithm": key.algorithm, "fingerprint": key.fingerprint}
 
     async def holder_of(self, user: str, certificate: SshCertificate, *, address: str) -> CertificateHolder:
         """Return the current holder of a certificate, for a client at `address` that claims to be `user`.
@@ -99,7 +99,7 @@ class SshAuthorities(ResourceService[SshAuthority]):
         """
         authority = await self._authorities.by_fingerprint(certificate.authority.fingerprint)
         if authority is None:
-            raise self._log_rejection(user, certificate, "its authority is not known here")
+            raise self._log_rejection(user, certificate, "its authority is not trusted in this organisation")
         account = await self._find_account(user, certificate, authority)
         principal = account.principal
         problem = fault(certificate, authority.key, _names(account), address, self._now())
@@ -142,14 +142,14 @@ class SshAuthorities(ResourceService[SshAuthority]):
                     accounts[account.principal.id] = account
         if len(accounts) != 1:
             several = "it matches several users; use your full e-mail address"
-            nobody = "none of its principals is the e-mail address or the subject of the user that the client names"
-            problem = several if accounts else nobody
+            none = "none of its principals is the e-mail address or the subject of the user that the client names"
+            problem = several if accounts else none
             raise self._log_rejection(user, certificate, problem)
         return next(iter(accounts.values()))
 
     def _log_rejection(self, user: str, certificate: SshCertificate, problem: str) -> Unauthenticated:
         log.info(
-            "the SSH certificate %s (serial %d, of %s, signed by %s) does not let %s in: %s",
+            "SSH certificate denied: id=%s serial=%d key=%s authority=%s user=%s reason=%s",
             one_line(certificate.key_id[:100]),
             certificate.serial,
             certificate.key.fingerprint,

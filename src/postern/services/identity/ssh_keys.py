@@ -28,7 +28,7 @@ from postern.store.ports.ssh_ports import SshKeyStore
 MEANS = "ssh-key"
 _TOUCHED = timedelta(minutes=1)
 # One text for an unknown key, another's name, and an account or organisation that takes no keys.
-_REFUSED = "this key is not known here for this user; add it: postern ssh-keys create"
+_REFUSED = "this key is not registered for this user; add it: postern ssh-keys create"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class SshKeys:
         return await self._store.find(principal.org_id, await self._owner(principal, user), page, where.name)
 
     async def get(self, principal: Principal, called: str, user: str | None = None) -> SshKey:
-        """Return the key of this name or fingerprint: one's own, or that of `user` for administrators and auditors.
+        """Return the key of this name or fingerprint: the caller's, or that of `user` for administrators and auditors.
 
         They also find any key by its identifier. Raises Denied, NotFound.
         """
@@ -92,14 +92,14 @@ class SshKeys:
         key = SshKey(uuid4(), principal.org_id, principal.id, check_key_name(name), public_key(text), self._now())
         for ssh_key, account, _ in await self._store.by_fingerprint(key.key.fingerprint):
             if account.principal.id == principal.id:
-                raise Conflict(f"public_key: you have this key already, as {ssh_key.name!r}", field="public_key")
+                raise Conflict(f"public_key: you already have this key, as {ssh_key.name!r}", field="public_key")
         if not await self._store.add(key, MOST_KEYS):
             raise Invalid(f"public_key: at most {MOST_KEYS} keys for one user; remove one first", field="public_key")
         record_change(None, _audit_fields(key))
         return key
 
     async def remove(self, principal: Principal, called: str, user: str | None = None) -> None:
-        """Remove one's own key, or as an administrator any; its sessions end. Raises Denied, NotFound, also when it is
+        """Remove an own key, or as an administrator any; its sessions end. Raises Denied, NotFound, also when it is
         not theirs."""
         key = await self.get(principal, called, user)
         if not (key.user_id == principal.id or principal.is_admin):
@@ -111,21 +111,23 @@ class SshKeys:
     async def find(self, user: str, fingerprint: str, *, organisation: str | None = None) -> KeyHolder:
         """Return the current holder of a key.
 
-        `fingerprint` is that of the key that the client offers or has signed with. `user` is who they claim to be: a
+        `fingerprint` is that of the key that the client offers or has signed with. `user` is the claimed name: a
         subject, an e-mail address, or its part before the @. `organisation` is its name, needed only where a user has
         the key in several. Raises Unauthenticated.
         """
-        known = await self._store.by_fingerprint(fingerprint)
+        rows = await self._store.by_fingerprint(fingerprint)
         fitting = [
             KeyHolder(key, account.principal)
-            for key, account, name in known
+            for key, account, name in rows
             if organisation in (None, name) and is_called(account, user) and account.principal.is_active
         ]
         holders = [
             holder for holder in fitting if await self._features.is_enabled(holder.principal.org_id, Feature.SSH_KEYS)
         ]
         if len(holders) > 1:
-            raise Unauthenticated("this key belongs to this user in several organisations; name yours: Acme/ann#web-1")
+            raise Unauthenticated(
+                "this key belongs to this user in several organisations; name yours, as in Acme/ann#web-1"
+            )
         if not holders:
             raise Unauthenticated(_REFUSED)
         return holders[0]
@@ -138,20 +140,20 @@ class SshKeys:
 
     async def standing(self, holder: KeyHolder) -> KeyHolder:
         """Return the holder's current state, for one that logged in earlier. Raises Unauthenticated."""
-        found = await self._store.holder(holder.key.id)
-        if found is None or found[1].principal.id != holder.principal.id:
+        row = await self._store.holder(holder.key.id)
+        if row is None or row[1].principal.id != holder.principal.id:
             raise Unauthenticated("this SSH key was removed; log in with a different one")
-        if not found[1].principal.is_active:
+        if not row[1].principal.is_active:
             raise Unauthenticated("this account is not active; ask an administrator")
         if not await self._features.is_enabled(holder.principal.org_id, Feature.SSH_KEYS):
             raise Unauthenticated("SSH keys are switched off in this organisation; ask an administrator")
-        return KeyHolder(found[0], found[1].principal)
+        return KeyHolder(row[0], row[1].principal)
 
     async def find_end_reason(self, permit: Permit) -> str | None:
         """Return why sessions under this key must end; None otherwise."""
         key_id = UUID(permit.means.partition(":")[2])
-        found = await self._store.holder(key_id)
-        if found is None or found[1].principal.id != permit.principal.id:
+        row = await self._store.holder(key_id)
+        if row is None or row[1].principal.id != permit.principal.id:
             return "the SSH key of this login was removed"
         if not await self._features.is_enabled(permit.principal.org_id, Feature.SSH_KEYS):
             return "SSH keys were switched off in this organisation; ask an administrator"
@@ -161,7 +163,7 @@ class SshKeys:
 def is_called(account: Account, user: str) -> bool:
     """Return whether `user` can mean this account.
 
-    The proof says who the user is; this only prevents a login under a name that was not meant.
+    The proof identifies the user; this only prevents a login under a name that was not meant.
     """
     principal = account.principal
     email = principal.email

@@ -43,7 +43,7 @@ class AccountService(ResourceService[Account]):
     """What users and service accounts have in common.
 
     The field `name` is a display name; an account is addressed by its e-mail address or its subject, which never
-    change. A replacement keeps the status, so that it does not reactivate anybody.
+    change. A replacement keeps the status, so that it does not reactivate a user.
     """
 
     async def merge(self, current: Account, base: Account, fields: Mapping[str, Any]) -> Account:
@@ -91,12 +91,12 @@ class Users(AccountService):
         invited = PrincipalStatus.INVITED
         return Account(Principal(key, org_id, str(key), email="", name="", status=invited), verified=True)
 
-    async def search(self, principal: Principal, wanted: PrincipalFilter, page: Page) -> Listed[Account]:
+    async def search(self, principal: Principal, where: PrincipalFilter, page: Page) -> Listed[Account]:
         """Return users, for admins and auditors; others find only themselves."""
         if principal.sees_all:
-            if wanted.group is not None:
-                wanted = replace(wanted, group=unicodedata.normalize("NFC", wanted.group))
-            return await self._principals.find(principal.org_id, wanted, page)
+            if where.group is not None:
+                where = replace(where, group=unicodedata.normalize("NFC", where.group))
+            return await self._principals.find(principal.org_id, where, page)
         account = await self._principals.get(principal.org_id, principal.id)
         return Listed([account] if account else [], 1 if account else 0)
 
@@ -109,18 +109,18 @@ class Users(AccountService):
         return account
 
     async def own(self, principal: Principal) -> Account:
-        """Return one's own account, of any kind. Raises NotFound."""
+        """Return the caller's own account, of any kind. Raises NotFound."""
         account = await self._principals.get(principal.org_id, principal.id)
         if account is None:
             raise NotFound("this account was deleted")
         return account
 
     async def profile(self, principal: Principal) -> OwnProfile:
-        """Return one's own profile. Raises NotFound."""
-        found = await self._principals.profile(principal.org_id, principal.id)
-        if found is None:
+        """Return the caller's own profile. Raises NotFound."""
+        row = await self._principals.profile(principal.org_id, principal.id)
+        if row is None:
             raise NotFound("this account was deleted")
-        account, organisation, organisations = found
+        account, organisation, organisations = row
         return OwnProfile(account, organisation, organisations == 1)
 
     async def resolve(self, current: Account, fields: Mapping[str, Any]) -> Mapping[str, Any]:

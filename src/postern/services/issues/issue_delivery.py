@@ -29,10 +29,10 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LEASE = "issues"
-DEADLINE = 12.0  # seconds for one question to a tracker; less than half a lease
-LEFT_ALONE = 60.0  # seconds, and the tracker's lag: when one who died while asking is made up for
+DEADLINE = 12.0  # seconds for one request to a tracker; less than half a lease
+LEFT_ALONE = 60.0  # seconds, plus the tracker's lag, after which another process takes over an issue whose process died
 LONGEST_DELAY = 300.0  # seconds
-KEPT_TRYING = timedelta(days=7)  # to make it, from when it was wanted on
+KEPT_TRYING = timedelta(days=7)  # to create an issue, from its request on
 TRIES_TO_CLOSE = 1_000  # some days; how old it is by then says nothing, since its session may have lasted for weeks
 UNOPENED = timedelta(minutes=10)  # in which a session follows its issue, or never comes
 CLOSED_STAY = timedelta(days=30)
@@ -122,7 +122,7 @@ class IssueDelivery:
         await self._lease.release()
 
     async def _begin(self, org_id: UUID, now: datetime) -> None:
-        waiting = await self._store.due(org_id, now, 2 * OF_ONE)  # some may be running, and not say so yet
+        waiting = await self._store.due(org_id, now, 2 * OF_ONE)  # some can be running already
         queue = self._queues.get(org_id)
         running = queue.running if queue else set()
         room = min(OF_ONE - len(running), OF_ALL - len(self._tasks))
@@ -157,28 +157,28 @@ class IssueDelivery:
                 await self._signals.publish(Topic.ISSUE_CHANGED, session_id=str(issue.session_id))
             return None
 
-    async def _work(self, org_id: UUID, queue: _TrackerQueue, one: SessionIssue) -> None:
+    async def _work(self, org_id: UUID, queue: _TrackerQueue, session_issue: SessionIssue) -> None:
         try:
             quiet = timedelta(seconds=LEFT_ALONE + queue.tracker.lag)
             now = self._now()
-            if await self._lease.have() and await self._store.claim_attempt(one, now, now + quiet):
-                await self._attempt(queue.tracker, one)
-                await self._signals.publish(Topic.ISSUE_CHANGED, session_id=str(one.session_id))
-        except PosternError as error:  # of the store: whoever looks next makes up for it
-            log.warning("the issue of session %s: %s", one.session_id, error)
+            if await self._lease.have() and await self._store.claim_attempt(session_issue, now, now + quiet):
+                await self._attempt(queue.tracker, session_issue)
+                await self._signals.publish(Topic.ISSUE_CHANGED, session_id=str(session_issue.session_id))
+        except PosternError as error:  # of the store: the next look tries again
+            log.warning("issue could not be processed: session=%s error=%s", session_issue.session_id, error)
         except Exception:
-            log.exception("the issue of session %s could not be processed", one.session_id)
+            log.exception("issue could not be processed: session=%s", session_issue.session_id)
         finally:
-            queue.running.discard(one.session_id)
+            queue.running.discard(session_issue.session_id)
             if not queue.running:
                 self._queues.pop(org_id, None)
                 await queue.tracker.close()
 
-    async def _attempt(self, tracker: Tracker, one: SessionIssue) -> None:
-        again: float | None = delay(one.attempts + 1, LONGEST_DELAY)
-        uncertain, maybe = False, one.issue is None and one.attempts > 0
+    async def _attempt(self, tracker: Tracker, session_issue: SessionIssue) -> None:
+        again: float | None = delay(session_issue.attempts + 1, LONGEST_DELAY)
+        uncertain, maybe = False, session_issue.issue is None and session_issue.attempts > 0
         try:
-            issue = await self._send_request(tracker, one)
+            issue = await self._send_request(tracker, session_issue)
         except TimeoutError:
             why, again = f"the tracker did not answer in {DEADLINE:g} seconds", max(again or 0, tracker.lag)
             uncertain = True
@@ -186,71 +186,78 @@ class IssueDelivery:
             why, again = error.message, max(again or 0, tracker.lag, error.retry_after or 0)
             uncertain = True
         except _NotThere:
-            why, again, maybe = f"{one.error}; it was looked for in the tracker, and is not there", None, False
+            why, again, maybe = (
+                f"{session_issue.error}; the gateway searched the tracker for it and did not find it",
+                None,
+                False,
+            )
         except (Denied, NotFound, Invalid) as error:
             why, again = error.message, None
         except PosternError as error:
             why, again = error.message, max(again or 0, error.retry_after or 0)
         except Exception as error:
-            log.exception("the tracker's adapter failed")
-            why, again = f"the gateway could not ask this: {type(error).__name__}", max(LONGEST_DELAY, tracker.lag)
+            log.exception("request to the tracker failed: session=%s", session_issue.session_id)
+            why, again = (
+                f"the gateway could not send the request: {type(error).__name__}",
+                max(LONGEST_DELAY, tracker.lag),
+            )
         else:
-            await self._record_success(one, issue)
+            await self._record_success(session_issue, issue)
             return
-        if self._is_too_late(one, uncertain=uncertain):
+        if self._is_too_late(session_issue, uncertain=uncertain):
             again = None
-        if again is None and maybe and one.new is not None:
-            why = f"it may be there, from an attempt before (look for {one.new.marker}): {why}"
-        await self._record_failure(one, why, again)
+        if again is None and maybe and session_issue.new is not None:
+            why = f"an earlier attempt may have created it (search for {session_issue.new.marker}): {why}"
+        await self._record_failure(session_issue, why, again)
 
-    async def _send_request(self, tracker: Tracker, one: SessionIssue) -> Issue | None:
+    async def _send_request(self, tracker: Tracker, session_issue: SessionIssue) -> Issue | None:
         """Return the issue, created or closed; None for one that was withdrawn and does not exist.
 
         Raises what the tracker does, TimeoutError, and _NotThere.
         """
-        if one.issue is not None:
-            await _in_time(tracker.transition(one.issue, one.transition))
-            return one.issue
-        assert one.new is not None
-        issue = await _in_time(tracker.find(one.new)) if one.attempts else None
-        if issue is not None or one.state is IssueState.WITHDRAWN:
+        if session_issue.issue is not None:
+            await _in_time(tracker.transition(session_issue.issue, session_issue.transition))
+            return session_issue.issue
+        assert session_issue.new is not None
+        issue = await _in_time(tracker.find(session_issue.new)) if session_issue.attempts else None
+        if issue is not None or session_issue.state is IssueState.WITHDRAWN:
             return issue
-        if one.error and self._is_too_late(one):
+        if session_issue.error and self._is_too_late(session_issue):
             raise _NotThere
-        return await _in_time(tracker.create(one.new))
+        return await _in_time(tracker.create(session_issue.new))
 
-    async def _record_success(self, one: SessionIssue, issue: Issue | None) -> None:
+    async def _record_success(self, session_issue: SessionIssue, issue: Issue | None) -> None:
         at = self._now()
-        if one.issue is not None:
-            await self._store.mark_closed(one.session_id, at)
+        if session_issue.issue is not None:
+            await self._store.mark_closed(session_issue.session_id, at)
             self._count("closed")
         elif issue is None:
-            await self._store.forget(one.session_id)
+            await self._store.forget(session_issue.session_id)
         else:
-            await self._store.mark_created(one.session_id, issue, at)
+            await self._store.mark_created(session_issue.session_id, issue, at)
             self._count("made")
 
-    async def _record_failure(self, one: SessionIssue, why: str, again: float | None) -> None:
+    async def _record_failure(self, session_issue: SessionIssue, why: str, again: float | None) -> None:
         """Record a failure. `again`: seconds until the next attempt; None for never."""
-        at, what = self._now(), "made" if one.issue is None else "closed"
+        at, what = self._now(), "create" if session_issue.issue is None else "close"
         if again is None:
-            log.warning("the issue of session %s is given up, and not %s: %s", one.session_id, what, one_line(why))
-        elif not one.attempts:
-            log.warning("the issue of session %s could not be %s yet: %s", one.session_id, what, one_line(why))
+            log.warning("issue given up: session=%s action=%s error=%s", session_issue.session_id, what, one_line(why))
+        elif not session_issue.attempts:
+            log.warning("issue delayed: session=%s action=%s error=%s", session_issue.session_id, what, one_line(why))
         self._count("given_up" if again is None else "failed")
         next_at = None if again is None else at + timedelta(seconds=again)
-        await self._store.mark_failed(one.session_id, one_line(why), next_at, at)
+        await self._store.mark_failed(session_issue.session_id, one_line(why), next_at, at)
 
-    def _is_too_late(self, one: SessionIssue, *, uncertain: bool = False) -> bool:
+    def _is_too_late(self, session_issue: SessionIssue, *, uncertain: bool = False) -> bool:
         """Return whether automatic attempts have ended.
 
         An issue that a user retried, which begins without an error, is looked for once more if it may exist, so that
         the next retry does not create it twice.
         """
-        if one.issue is not None:
-            return one.attempts >= TRIES_TO_CLOSE
-        is_old = one.created_at is not None and self._now() - one.created_at > KEPT_TRYING
-        return is_old and not (uncertain and not one.error)
+        if session_issue.issue is not None:
+            return session_issue.attempts >= TRIES_TO_CLOSE
+        is_old = session_issue.created_at is not None and self._now() - session_issue.created_at > KEPT_TRYING
+        return is_old and not (uncertain and not session_issue.error)
 
 
 async def _in_time(question: Awaitable[T]) -> T:

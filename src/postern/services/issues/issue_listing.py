@@ -27,10 +27,10 @@ class SessionIssues:
 
     async def again(self, principal: Principal, session_id: UUID | None) -> int:
         """Retry one given-up issue, or with None all; return how many. Raises Denied, NotFound."""
-        require_admin(principal, "try issues of sessions again")
+        require_admin(principal, "retry issues of sessions")
         count = await self._store.retry(principal.org_id, session_id, self._now())
         if session_id is not None and not count:
-            raise NotFound(f"there is no issue of session {session_id}, or it was not given up")
+            raise NotFound(f"session {session_id} has no issue, or its issue was not given up")
         record_change(None, {"session": session_id, "waiting": count})
         await self._signals.publish(Topic.ISSUE_CHANGED, session_id=str(session_id or ""))
         return count

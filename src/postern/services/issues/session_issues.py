@@ -62,38 +62,38 @@ class Issues:
 
     @asynccontextmanager
     async def attach_issue(
-        self, connection: Connection, session: Session, given: Mapping[str, str]
+        self, connection: Connection, session: Session, values: Mapping[str, str]
     ) -> AsyncIterator[Session]:
         """Open the issue around the creation of the session, and withdraw it if that fails. Yields the session with its
         issue."""
-        if connection.issue_template_id is None and not given:
+        if connection.issue_template_id is None and not values:
             yield session
             return
-        issue = await self.open(connection, session, given)
+        issue = await self.open(connection, session, values)
         try:
             yield session if issue is None else replace(session, integrations_metadata=in_session(issue))
         except BaseException:
             await asyncio.shield(self.withdraw(session.id))
             raise
 
-    async def check(self, connection: Connection, given: Mapping[str, str]) -> None:
+    async def check(self, connection: Connection, values: Mapping[str, str]) -> None:
         """Check that `open` would find all that it needs, for a caller that has to wait first. Raises as `open`, except
         for the tracker."""
-        if await self._opens_one(connection, given):
-            await self._template(connection, given)
+        if await self._opens_one(connection, values):
+            await self._template(connection, values)
 
-    async def open(self, connection: Connection, session: Session, given: Mapping[str, str]) -> Issue | None:
+    async def open(self, connection: Connection, session: Session, values: Mapping[str, str]) -> Issue | None:
         """Store the issue of a session whose row does not exist yet, or that does not run yet.
 
-        `given` has its owner's values by the tracker's fields. Returns the issue where it was waited for; None when it
+        `values` has its owner's values by the tracker's fields. Returns the issue where it was waited for; None when it
         is created later, and where there is none to create. Raises Invalid, which lists what is missing or wrong,
         Denied when the template is missing, Unavailable with the tracker's message when it was not created in time:
         then the session must not run.
         """
-        settings = await self._opens_one(connection, given)
+        settings = await self._opens_one(connection, values)
         if settings is None:
             return None
-        template, prompts = await self._template(connection, given)
+        template, prompts = await self._template(connection, values)
         at, new = self._now(), new_issue(template, session, prompts, await self._link(session.id))
         issue = SessionIssue(
             session.id, session.org_id, IssueState.WANTED, new, template.transition, next_at=at, created_at=at
@@ -115,36 +115,36 @@ class Issues:
         with suppress(Unavailable):
             await self._store.withdraw(session_id, self._now())
 
-    async def _opens_one(self, connection: Connection, given: Mapping[str, str]) -> TrackerSettings | None:
+    async def _opens_one(self, connection: Connection, values: Mapping[str, str]) -> TrackerSettings | None:
         """Return the tracker's settings; None where no issue is to be opened. No statement without a template."""
         if connection.issue_template_id is None:
-            if given:
+            if values:
                 raise Invalid(f"{GIVEN}: sessions of connection {connection.name!r} open no issue", field=GIVEN)
             return None
         settings = await self._settings(connection.org_id)
         return settings if settings is not None and settings.enabled else None
 
     async def _template(
-        self, connection: Connection, given: Mapping[str, str]
+        self, connection: Connection, values: Mapping[str, str]
     ) -> tuple[IssueTemplate, Mapping[str, str]]:
         """Return the template and the values for its prompts."""
         template = await self._templates.get(connection.org_id, connection.issue_template_id or "")
         if template is None:
             raise Denied(
-                f"sessions of connection {connection.name!r} open an issue by a template that does not exist; an "
-                "administrator must set a different template, or none"
+                f"the issue template of connection {connection.name!r} does not exist; an administrator must set a "
+                "different template, or none"
             )
         try:
-            return template, checked_prompts(template, given)
+            return template, checked_prompts(template, values)
         except Invalid as error:
             how = f"--issue-field NAME=VALUE of postern connect {connection.name}, or of the command that runs scripts"
             raise Invalid(
                 f"{error.message}; set it with {how}, or with {GIVEN} in the API", field=error.field
             ) from None
 
-    async def _note(self, wanted: SessionIssue) -> None:
-        await self._store.add(wanted)
-        await self._signals.publish(Topic.ISSUE_CHANGED, session_id=str(wanted.session_id))
+    async def _note(self, issue: SessionIssue) -> None:
+        await self._store.add(issue)
+        await self._signals.publish(Topic.ISSUE_CHANGED, session_id=str(issue.session_id))
 
     async def _wait_until_created(self, connection: Connection, session_id: UUID, changed: asyncio.Event) -> Issue:
         """Return the issue once it exists. Raises Unavailable."""
@@ -161,7 +161,7 @@ class Issues:
                 await asyncio.wait_for(changed.wait(), min(left, LOOK_EVERY))
             changed.clear()
         if issue is None:
-            why = "it was withdrawn"
+            why = "the request was withdrawn"
         else:
             why = issue.error or f"the tracker did not answer within {self._longest:g} seconds"
         raise Unavailable(

@@ -47,22 +47,26 @@ class IssueTemplates(ResourceService[IssueTemplate]):
         return IssueTemplate(key, org_id, "", "", "")
 
     async def resolve(self, current: IssueTemplate, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        own = {"connection_ids": None, **fields}
-        if "transition" in own:
-            own["transition"] = own["transition"] or DEFAULT_TRANSITION
-        if own["connection_ids"] is not None:
-            own["connection_ids"] = await self._resolve_connections(current.org_id, own["connection_ids"])
-        return own
+        resolved = {"connection_ids": None, **fields}
+        if "transition" in resolved:
+            resolved["transition"] = resolved["transition"] or DEFAULT_TRANSITION
+        if resolved["connection_ids"] is not None:
+            resolved["connection_ids"] = await self._resolve_connections(current.org_id, resolved["connection_ids"])
+        return resolved
 
     async def check(self, resource: IssueTemplate) -> None:
         check_template(resource)
 
     async def announce(self, before: IssueTemplate | None, after: IssueTemplate | None) -> None:
         """Tell the workers about the connections that had the template or have it."""
-        for key in {
-            key for template in (before, after) if template is not None for key in template.connection_ids or ()
-        }:
-            await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(key))
+        connections = {
+            (key, template.org_id)
+            for template in (before, after)
+            if template is not None
+            for key in template.connection_ids or ()
+        }
+        for key, org_id in connections:
+            await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(key), org_id=str(org_id))
 
     async def find(self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES) -> Listed[IssueTemplate]:
         return await self._templates.find(principal.org_id, page, where, await self._control.reach(principal))
@@ -79,18 +83,18 @@ class IssueTemplates(ResourceService[IssueTemplate]):
 
     async def ask_for(self, principal: Principal, object_type: str) -> bool:
         """Return whether a visible template asks for the name of such an asset."""
-        found = await self.find(principal, Page(MAX_RULES))
-        assets = (asset for template in found.items for asset in template.cmdb)
+        listed = await self.find(principal, Page(MAX_RULES))
+        assets = (asset for template in listed.items for asset in template.cmdb)
         return any(field.tracker_object_type == object_type and not field.value for field in assets)
 
-    async def _resolve_connections(self, org_id: UUID, given: Sequence[str]) -> tuple[UUID, ...]:
+    async def _resolve_connections(self, org_id: UUID, texts: Sequence[str]) -> tuple[UUID, ...]:
         """Return the identifiers of these connections. The store checks whether they may be changed."""
-        if len(given) > MAX_CONNECTIONS:
+        if len(texts) > MAX_CONNECTIONS:
             raise Invalid(f"connection_ids: at most {MAX_CONNECTIONS}", field="connection_ids")
-        keys = [as_identifier(text) for text in given]
+        keys = [as_identifier(text) for text in texts]
         ids = sorted({key for key in keys if key is not None})
         there = {connection.id for connection in await self._connections.by_ids(org_id, ids)} if ids else set()
-        for text, key in zip(given, keys, strict=True):
+        for text, key in zip(texts, keys, strict=True):
             if key not in there:
                 raise Invalid(f"connection_ids: there is no connection with id {text!r}", field="connection_ids")
         return tuple(ids)

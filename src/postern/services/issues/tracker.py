@@ -22,7 +22,7 @@ class Tracker(Protocol):
     """
 
     lag: float
-    """Seconds after which `find` sees what was made: it may not before, where the tracker's index follows later."""
+    """Seconds after which `find` sees a created issue; above 0 where the tracker updates its index later."""
 
     async def check(self, project_key: str = "") -> str:
         """Return the account that the tracker knows us as; with a project also check that we can see it."""

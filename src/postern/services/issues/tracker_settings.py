@@ -64,24 +64,24 @@ class IssueTrackers:
         return await self._kept.get(org_id, self._read)
 
     async def get(self, principal: Principal) -> TrackerSettings:
-        """Return the settings, for all users; only those who see all get user and authority, and none the token. Raises
+        """Return the settings, for all users; user and authority for admins and auditors, never the token. Raises
         NotFound."""
         settings = await self._existing(principal)
         tracker_settings = replace(settings, token=Secret(""))
         return tracker_settings if principal.sees_all else replace(tracker_settings, user="", authority="")
 
-    async def create(self, principal: Principal, given: TrackerFields) -> TrackerSettings:
+    async def create(self, principal: Principal, tracker_fields: TrackerFields) -> TrackerSettings:
         """Create the settings. Raises Denied, Invalid, Conflict when there are some."""
         require_admin(principal, _DEED)
-        if not given.token:
+        if not tracker_fields.token:
             raise Invalid("token: is required", field="token")
-        settings = await self._validate(given, given.token)
+        settings = await self._validate(tracker_fields, tracker_fields.token)
         if not await self._store.add(principal.org_id, SETTING, _to_json(settings), self._now()):
             raise Conflict("a tracker is already configured; change it, or remove it first")
         await self._announce(principal, None, settings)
         return replace(settings, token=Secret(""))
 
-    async def replace(self, principal: Principal, given: TrackerFields) -> TrackerSettings:
+    async def replace(self, principal: Principal, tracker_fields: TrackerFields) -> TrackerSettings:
         """Replace the settings. Raises Denied, Invalid, NotFound, Conflict.
 
         A token is never sent to a different place than it was given for, and a token that was changed concurrently is
@@ -90,12 +90,12 @@ class IssueTrackers:
         require_admin(principal, _DEED)
         stored = await self._load_stored(principal)
         current = _settings_of(stored)
-        if not given.token and _place(given) != _place(current):
+        if not tracker_fields.token and _place(tracker_fields) != _place(current):
             raise Invalid(
                 "token: the address or authority has changed, and the token would be sent there; give the token again",
                 field="token",
             )
-        settings = await self._validate(given, given.token or current.token)
+        settings = await self._validate(tracker_fields, tracker_fields.token or current.token)
         if not await self._store.change(principal.org_id, SETTING, stored, _to_json(settings), self._now()):
             raise Conflict("the tracker was changed or removed meanwhile; read it again, and retry")
         await self._announce(principal, current, settings)
@@ -131,7 +131,7 @@ class IssueTrackers:
         if len(object_type) > MAX_QUERY or len(query) > MAX_QUERY:
             raise Invalid(f"object_type, query: at most {MAX_QUERY} characters", field="query")
         if not principal.sees_all and not await self._templates.ask_for(principal, object_type):
-            raise Denied(f"no connection that you see asks for an object of type {object_type!r}")
+            raise Denied(f"no connection that you can see asks for an object of type {object_type!r}")
         async with self._asking(principal) as tracker:
             return await tracker.objects(object_type, query, page)
 
@@ -139,29 +139,29 @@ class IssueTrackers:
         return _settings_of(await self._load_stored(principal))
 
     async def _load_stored(self, principal: Principal) -> Mapping[str, Any]:
-        found = await self._store.get(principal.org_id, SETTING)
-        if found is None:
+        settings = await self._store.get(principal.org_id, SETTING)
+        if settings is None:
             raise NotFound("no tracker is configured; ask an administrator to add one (postern admin tracker set)")
-        return found
+        return settings
 
     async def _read(self, org_id: UUID) -> TrackerSettings | None:
         stored = await self._store.get(org_id, SETTING)
         return None if stored is None else _settings_of(stored)
 
-    async def _validate(self, given: TrackerFields, token: Secret) -> TrackerSettings:
+    async def _validate(self, tracker_fields: TrackerFields, token: Secret) -> TrackerSettings:
         """Return checked settings, which the tracker's adapter accepts, too."""
-        checked_url(given.url, "url", "tracker")
-        for field, text, most in (("user", given.user, MAX_USER), ("token", token.reveal(), MAX_TOKEN)):
+        checked_url(tracker_fields.url, "url", "tracker")
+        for field, text, most in (("user", tracker_fields.user, MAX_USER), ("token", token.reveal(), MAX_TOKEN)):
             if len(text) > most or not text.isprintable():
                 raise Invalid(f"{field}: at most {most} characters, all printable", field=field)
         settings = TrackerSettings(
-            kind=given.kind,
-            url=given.url,
-            user=given.user,
+            kind=tracker_fields.kind,
+            url=tracker_fields.url,
+            user=tracker_fields.user,
             token=token,
-            authority=given.authority,
-            enabled=given.enabled,
-            when_down=given.when_down,
+            authority=tracker_fields.authority,
+            enabled=tracker_fields.enabled,
+            when_down=tracker_fields.when_down,
             updated_at=self._now(),
         )
         if self._trackers is not None:
@@ -173,7 +173,7 @@ class IssueTrackers:
         """Yield the client. What the tracker denies becomes Invalid, since the caller lacks no right here."""
         settings = await self._existing(principal)
         if self._trackers is None:
-            raise Invalid("this server has no client for trackers")
+            raise Invalid("this process cannot use trackers; ask the operator of the gateway")
         tracker = self._trackers(settings)
         try:
             yield tracker

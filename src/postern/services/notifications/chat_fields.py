@@ -57,15 +57,15 @@ def checked_chat(sink: Sink) -> Sink:
     _require_names("keys", sink.keys, keys)
     for name, value in (*sink.options.items(), *((name, key.reveal()) for name, key in sink.keys.items())):
         if not value or len(value) > MAX_KEY or not value.isascii() or not value.isprintable():
-            raise Invalid(f"{name}: must be printable ASCII, of {MAX_KEY} characters at most", field=name)
+            raise Invalid(f"{name}: must be printable ASCII, at most {MAX_KEY} characters", field=name)
         if name in _PATTERNS and not _PATTERNS[name].fullmatch(value):
             raise Invalid(f"{name}: is not valid; see docs/how-to/review-notifications.md", field=name)
     if sink.kind not in CHATS:
         return sink
     if sink.headers:
-        raise Invalid("headers: only requests to webhooks and collectors have some", field="headers")
+        raise Invalid("headers: only webhooks and collectors can have headers", field="headers")
     if any(not event.startswith("review.") for event in sink.events):
-        raise Invalid("events: chats support only the events of reviews", field="events")
+        raise Invalid("events: chats support only review events", field="events")
     return sink
 
 
@@ -76,14 +76,14 @@ def checked_events(events: tuple[EventKind, ...], kind: SinkKind) -> tuple[Event
     return tuple(event for event in EventKind if event.startswith("review."))
 
 
-def address_of(sink: Sink, given: str | None) -> str:
+def address_of(sink: Sink, address: str | None) -> str:
     """Return the address as stored and shown. Raises Invalid."""
     if sink.kind is SinkKind.SLACK:
-        return checked_url(given or sink.address or SLACK_API, "address", "receiver of messages")
+        return checked_url(address or sink.address or SLACK_API, "address", "receiver of messages")
     if sink.kind is SinkKind.EMAIL:
-        return _checked_mail(sink, given or sink.address)
-    if given:
-        raise Invalid("address: it is a secret here; set keys.url", field="address")
+        return _checked_mail(sink, address or sink.address)
+    if address:
+        raise Invalid("address: the address of this kind of sink is a secret; set keys.url instead", field="address")
     url = sink.keys["url"].reveal() if "url" in sink.keys else ""
     if sink.kind is SinkKind.TEAMS:
         parts = urlsplit(checked_url(url, "keys.url", "receiver of messages"))
@@ -95,43 +95,43 @@ def checked_scope(scope: SinkScope) -> SinkScope:
     """Return the scope if it is valid. Raises Invalid."""
     names = (*scope.connections, *scope.groups, *scope.connection_tags, *scope.connection_tags.values())
     if max(len(scope.connections), len(scope.groups), len(scope.connection_tags)) > MAX_NAMED:
-        raise Invalid(f"scope: {MAX_NAMED} of each at most", field="scope")
+        raise Invalid(f"scope: at most {MAX_NAMED} connections, groups and tags each", field="scope")
     if any(len(name) > 256 or not name.isprintable() for name in names) or not all(scope.connections + scope.groups):
-        raise Invalid("scope: names must be printable, of 1 to 256 characters", field="scope")
+        raise Invalid("scope: names must have 1 to 256 printable characters", field="scope")
     return scope
 
 
-def _require_names(what: str, given: Mapping[str, object], known: Mapping[str, bool]) -> None:
-    for name in given:
-        if name not in known:
-            possible = ", ".join(known) or "none"
+def _require_names(what: str, values: Mapping[str, object], possible_names: Mapping[str, bool]) -> None:
+    for name in values:
+        if name not in possible_names:
+            possible = ", ".join(possible_names) or "none"
             raise Invalid(f"{what}: this kind of sink has no {name!r} (it has: {possible})", field=what)
-    for name, is_needed in known.items():
-        if is_needed and name not in given:
+    for name, is_needed in possible_names.items():
+        if is_needed and name not in values:
             raise Invalid(f"{what}.{name}: is required for this kind of sink", field=what)
 
 
-def _checked_mail(sink: Sink, given: str) -> str:
+def _checked_mail(sink: Sink, address: str) -> str:
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port
     except ValueError:
         host, port, parts = "", None, urlsplit("")
-    plain = given.isascii() and given.isprintable() and " " not in given and len(given) <= MAX_URL
+    plain = address.isascii() and address.isprintable() and " " not in address and len(address) <= MAX_URL
     if not plain or parts.scheme not in MAIL_SCHEMES or not host or not port or parts.path or parts.query:
         raise Invalid("address: must be smtps://HOST:PORT or smtp+starttls://HOST:PORT", field="address")
     if parts.username is not None or parts.fragment:
-        raise Invalid("address: must be a host's, without user name", field="address")
+        raise Invalid("address: must be a host without a user name", field="address")
     if parts.scheme == "smtp" and not is_loopback(host):
         raise Invalid("address: without TLS mail goes to loopback only; use smtp+starttls:// or smtps://")
     to = recipients(sink.options.get("to", ""))
     if not to or len(to) > MAX_RECIPIENTS:
-        raise Invalid(f"options.to: must name 1 to {MAX_RECIPIENTS} addresses, parted by commas", field="options")
-    if not all(_MAIL.fullmatch(one) for one in (sink.options.get("from", ""), *to)):
+        raise Invalid(f"options.to: must name 1 to {MAX_RECIPIENTS} addresses, separated by commas", field="options")
+    if not all(_MAIL.fullmatch(mail_address) for mail_address in (sink.options.get("from", ""), *to)):
         raise Invalid("options: `from` and `to` must be e-mail addresses, without names", field="options")
     if ("username" in sink.keys) is not ("password" in sink.keys):
-        raise Invalid("keys: username and password go together", field="keys")
-    return given
+        raise Invalid("keys: username and password must be set together", field="keys")
+    return address
 
 
 def _checked_apprise(url: str) -> str:
@@ -139,9 +139,9 @@ def _checked_apprise(url: str) -> str:
     scheme = url.partition("://")[0].lower()
     if "://" not in url or scheme not in APPRISE_HOSTED | APPRISE_DIRECT or any(c in url for c in " ,\\"):
         possible = ", ".join(sorted(APPRISE_HOSTED | APPRISE_DIRECT))
-        raise Invalid(f"keys.url: must be one address of Apprise that begins with one of: {possible}", field="keys")
+        raise Invalid(f"keys.url: must be one Apprise URL that begins with one of: {possible}", field="keys")
     return scheme
 
 
-def secret_values(given: Mapping[str, str] | None) -> Mapping[str, Secret] | None:
-    return None if given is None else {name: Secret(value) for name, value in given.items()}
+def secret_values(values: Mapping[str, str] | None) -> Mapping[str, Secret] | None:
+    return None if values is None else {name: Secret(value) for name, value in values.items()}

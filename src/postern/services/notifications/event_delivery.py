@@ -26,12 +26,12 @@ from postern.store.ports.recording_ports import LeaseStore
 log = logging.getLogger(__name__)
 
 LEASE = "deliveries"
-DEADLINE = 12.0  # seconds for one try, whatever the sender does; less than half a lease
+DEADLINE = 12.0  # seconds for one attempt; less than half a lease
 KEPT_TRYING = timedelta(days=3)  # from the event on
-REFUSALS = 5  # tries of an event that a receiver which lives does not want
+REFUSALS = 5  # attempts for an event that a working receiver rejects
 FIRST_DELAY, LONGEST_DELAY = 5.0, 3600.0  # seconds
 MOST_WAITING = 100_000  # events of a sink
-MOST_AT_ONCE = 50  # sinks that are sent to side by side
+MOST_AT_ONCE = 50  # sinks that are served concurrently
 BOUNDED_EVERY = timedelta(minutes=10)
 DELIVERED_STAY, GIVEN_UP_STAY = timedelta(days=1), timedelta(days=30)
 _IN_A_ROW = 50  # tries with a sink as it was read
@@ -69,7 +69,7 @@ class EventDelivery:
             self._bounded_at = now
             for sink_id, count in (await self._deliveries.trim_queues(MOST_WAITING, now)).items():
                 why = f"more than {MOST_WAITING} were waiting"
-                log.warning("sink %s: %d events are given up, since %s", sink_id, count, why)
+                log.warning("events given up: sink=%s count=%d reason=%s", sink_id, count, why)
             await self._deliveries.prune(now - DELIVERED_STAY, now - GIVEN_UP_STAY)
         for sink in due:
             if sink.id not in self._running and len(self._running) < MOST_AT_ONCE:
@@ -93,16 +93,16 @@ class EventDelivery:
         """Send until nothing waits, an attempt fails, the sink was changed, or its turn has ended."""
         try:
             for _ in range(_IN_A_ROW):
-                # After a failure one by one, so that an event that is not wanted is found.
+                # After a failure one by one, to find the event that is rejected.
                 most = 1 if sink.trouble.failures else _TOGETHER.get(sink.kind, 1)
                 waiting = await self._deliveries.waiting(sink.id, most, as_of=sink.updated_at)
                 if not waiting or not await self._lease.have() or not await self._send(sink, waiting):
                     return
                 sink = replace(sink, trouble=NO_TROUBLE)
         except PosternError as error:
-            log.warning("deliveries to a sink: %s", error)
+            log.warning("events could not be delivered: sink=%s error=%s", sink.id, error)
         except Exception:
-            log.exception("deliveries to the sink %s stopped", sink.id)
+            log.exception("events could not be delivered: sink=%s", sink.id)
 
     async def _send(self, sink: Sink, waiting: Sequence[Delivery]) -> bool:
         """Return whether the events were delivered."""
@@ -111,7 +111,7 @@ class EventDelivery:
             async with asyncio.timeout(DEADLINE):
                 await self._sender.send(sink, waiting, self._now())
         except NotFound as error:
-            log.warning("sink %s is gone, and what waited for it is given up: %s", sink.id, one_line(error.message))
+            log.warning("receiver gone, its events given up: sink=%s error=%s", sink.id, one_line(error.message))
             await self._deliveries.mark_gone(sink.id, error.message, self._now())
             return False
         except TimeoutError:
@@ -121,8 +121,8 @@ class EventDelivery:
         except PosternError as error:
             why, wait = error.message, min(error.retry_after or 0, int(LONGEST_DELAY))
         except Exception as error:
-            log.exception("the sender failed")
-            why = f"the gateway could not send this: {type(error).__name__}"
+            log.exception("events could not be sent: sink=%s", sink.id)
+            why = f"the gateway could not send the event: {type(error).__name__}"
         else:
             await self._deliveries.mark_delivered(sink.id, [delivery.number for delivery in waiting], self._now())
             return True
@@ -135,7 +135,7 @@ class EventDelivery:
         failures = before.failures + 1
         give_up = now - first.at > KEPT_TRYING or (refused and first.attempts + 1 >= REFUSALS)
         if give_up:
-            log.warning("sink %s: the event %s is given up: %s", sink.id, first.event_id, why)
+            log.warning("event given up: sink=%s event=%s error=%s", sink.id, first.event_id, why)
         trouble = replace(
             before,
             failures=0 if give_up else failures,

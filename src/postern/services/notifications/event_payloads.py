@@ -77,7 +77,7 @@ def review_data(review: Review, *, with_script: bool) -> ReviewData:
         "decided_at": review.decided_at,
         "revoke_at": review.revoke_at,
     }
-    if with_script:  # what was counted names tables, and tells of rows
+    if with_script:  # the estimate names tables and numbers of rows
         found_review_data["estimate"] = review.estimate
         found_review_data["input"] = review.input
     return found_review_data
@@ -124,33 +124,33 @@ def _window(window: TimeWindow) -> ReviewWindow:
 
 
 MAX_SCRIPT = 10_000  # characters that an event has of a script
-MAX_BODY = 100_000  # bytes of an audit entry's event; a larger one goes without what changed
+MAX_BODY = 100_000  # bytes of an audit entry's event; a larger one is sent without the changes
 _NAMESPACE = UUID("6f4f9f0e-5d59-4a51-9c52-6b7a3f9f7d11")  # of identifiers of events
 KILLED = frozenset({EndReason.KILLED, EndReason.REVOKED})
 
 
-def of_session(one: Pending, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
+def of_session(pending: Pending, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
     """Yield the events of a session in the order in which they happened."""
-    session = one.session
-    found: list[tuple[EventKind, datetime]] = []
-    if one.bits & OPENED:
-        found.append((EventKind.SESSION_OPEN, session.start_date))
-    if one.bits & ENDED:
+    session = pending.session
+    kinds: list[tuple[EventKind, datetime]] = []
+    if pending.bits & OPENED:
+        kinds.append((EventKind.SESSION_OPEN, session.start_date))
+    if pending.bits & ENDED:
         ended = session.end_date or session.start_date
-        found.append((EventKind.SESSION_CLOSE, ended))
-        if one.end_reason in KILLED:
-            found.append((EventKind.SESSION_KILL, ended))
-    for kind, at in found:
-        told = _open_payload if kind is EventKind.SESSION_OPEN else _close_payload
+        kinds.append((EventKind.SESSION_CLOSE, ended))
+        if pending.end_reason in KILLED:
+            kinds.append((EventKind.SESSION_KILL, ended))
+    for kind, at in kinds:
+        payload_of = _open_payload if kind is EventKind.SESSION_OPEN else _close_payload
         for sink in _for(sinks, session.org_id, kind, at):
-            data = told(one, with_script=sink.with_script)
+            data = payload_of(pending, with_script=sink.with_script)
             yield _delivery(sink, uuid5(_NAMESPACE, f"{session.id} {kind}"), kind, at, data)
 
 
-def of_violation(one: Violation, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
+def of_violation(violation: Violation, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
     kind = EventKind.GUARDRAIL_VIOLATION
-    for sink in _for(sinks, one.org_id, kind, one.at):
-        yield _delivery(sink, one.id, kind, one.at, _violation(one, with_script=sink.with_script))
+    for sink in _for(sinks, violation.org_id, kind, violation.at):
+        yield _delivery(sink, violation.id, kind, violation.at, _violation(violation, with_script=sink.with_script))
 
 
 def of_review(news: ReviewChange, sinks: Iterable[SinkOutline], tags: Mapping[str, str]) -> Iterator[NewDelivery]:
@@ -162,10 +162,10 @@ def of_review(news: ReviewChange, sinks: Iterable[SinkOutline], tags: Mapping[st
         yield _delivery(sink, news.id, kind, news.at, review_data(review, with_script=sink.with_script))
 
 
-def of_failed_run(one: ScheduleRun, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
+def of_failed_run(run: ScheduleRun, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
     kind = EventKind.SCHEDULE_FAILED
-    for sink in _for(sinks, one.org_id, kind, one.at):
-        yield _delivery(sink, one.id, kind, one.at, _failed_run(one))
+    for sink in _for(sinks, run.org_id, kind, run.at):
+        yield _delivery(sink, run.id, kind, run.at, _failed_run(run))
 
 
 def of_entry(entry: AuditEntry, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
@@ -194,8 +194,8 @@ def _delivery(sink: SinkOutline, event_id: UUID, kind: EventKind, at: datetime, 
 
 def _body(event_id: UUID, kind: EventKind, at: datetime, data: Mapping[str, Any]) -> str:
     # In ASCII: control characters, and those that some readers take as the end of a line, are escapes.
-    told = {"id": event_id, "type": kind, "timestamp": at, "data": data}
-    return json.dumps(told, separators=(",", ":"), default=_plain)
+    event = {"id": event_id, "type": kind, "timestamp": at, "data": data}
+    return json.dumps(event, separators=(",", ":"), default=_plain)
 
 
 def _plain(value: object) -> str:
@@ -236,36 +236,36 @@ def _close_payload(pending: Pending, *, with_script: bool) -> SessionClose:
     }
 
 
-def _violation(one: Violation, *, with_script: bool) -> GuardrailViolation:
+def _violation(source: Violation, *, with_script: bool) -> GuardrailViolation:
     violation: GuardrailViolation = {
-        "session_id": one.session_id,
-        "number": one.number,
-        "rule": one.rule,
-        "action": one.action,
-        "message": one.message,
-        "user": one.user,
-        "user_id": one.user_id,
-        "connection": one.connection,
-        "connection_id": one.connection_id,
-        "left_out": one.left_out,
+        "session_id": source.session_id,
+        "number": source.number,
+        "rule": source.rule,
+        "action": source.action,
+        "message": source.message,
+        "user": source.user,
+        "user_id": source.user_id,
+        "connection": source.connection,
+        "connection_id": source.connection_id,
+        "left_out": source.left_out,
     }
     if with_script:
-        violation["statement"] = one.statement
+        violation["statement"] = source.statement
     return violation
 
 
-def _failed_run(one: ScheduleRun) -> ScheduleFailed:
+def _failed_run(run: ScheduleRun) -> ScheduleFailed:
     return {
-        "schedule": one.schedule,
-        "schedule_id": one.schedule_id,
-        "repository": one.repository,
-        "runbook": f"/{one.file}",
-        "connection": one.connection,
-        "connection_id": one.connection_id,
-        "owner": one.owner,
-        "owner_id": one.owner_id,
-        "due_at": one.due_at,
-        "reason": one.error,
+        "schedule": run.schedule,
+        "schedule_id": run.schedule_id,
+        "repository": run.repository,
+        "runbook": f"/{run.file}",
+        "connection": run.connection,
+        "connection_id": run.connection_id,
+        "owner": run.owner,
+        "owner_id": run.owner_id,
+        "due_at": run.due_at,
+        "reason": run.error,
     }
 
 

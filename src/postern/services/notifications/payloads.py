@@ -23,7 +23,7 @@ class SessionOpen(TypedDict):
     user: str
     """E-mail address"""
     user_id: str
-    """As the identity provider calls them"""
+    """The identity provider's id of the user"""
     user_name: str
     connection: str
     """Its name at that time"""
@@ -33,7 +33,7 @@ class SessionOpen(TypedDict):
     connection_tags: Mapping[str, str]
     verb: Literal["connect", "exec"]
     review_id: UUID | None
-    """The review under which it runs"""
+    """The review that allowed it"""
     start_date: datetime
     script: NotRequired[str]
     """Of an exec, 10,000 characters at most; for sinks with `with_script`"""
@@ -55,18 +55,18 @@ class GuardrailViolation(TypedDict):
     number: int
     """Position among the violations of its session, from 1; unreported ones count"""
     rule: str
-    """The guardrail and its rule, or another part of the gateway that refused"""
+    """The guardrail and its rule, or another part of the gateway that blocked it"""
     action: Done
-    """deny: it was refused; warn: it was forwarded with a warning; review: it waits for a decision"""
+    """deny: it was blocked; warn: it was forwarded with a warning; review: it waits for a decision"""
     message: str
-    """The client's message"""
+    """The message that the client receives"""
     user: str
     """E-mail address"""
     user_id: str
     connection: str
     connection_id: UUID
     left_out: int
-    """Number of violations of this session right before this one that were too many to report"""
+    """Violations of this session just before this one that were not reported because there were too many"""
     statement: NotRequired[str | None]
     """10,000 characters at most, null for an answer; for sinks with `with_script`"""
 
@@ -146,7 +146,7 @@ class ReviewData(TypedDict):
     revoke_at: datetime | None
     """When the access ends"""
     estimate: NotRequired[Mapping[str, Any] | None]
-    """How many rows the statement would touch, where that was counted; for sinks with `with_script`"""
+    """Number of rows that the statement would change, if counted; for sinks with `with_script`"""
     input: NotRequired[str]
     """The held statement with its values, 10,000 characters at most; for sinks with `with_script`"""
 
@@ -161,11 +161,11 @@ class ScheduleFailed(TypedDict):
     connection: str
     connection_id: UUID
     owner: str
-    """E-mail address of who it runs as; empty when they were deleted"""
+    """E-mail address of its owner, as whom it runs; empty for a deleted user"""
     owner_id: UUID
     due_at: datetime
     reason: str
-    """As `last_error` of the schedule says it"""
+    """The same as `last_error` of the schedule"""
 
 
 class AuditEntryData(TypedDict):
@@ -187,7 +187,7 @@ class AuditEntryData(TypedDict):
     before: Any
     after: Any
     truncated: bool
-    """It was too large: body, before and after are left out"""
+    """True if it was too large: body, before and after are left out"""
 
 
 class SinkTest(TypedDict):

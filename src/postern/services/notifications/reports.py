@@ -31,7 +31,7 @@ __all__ = ["ReportDays", "Reports"]
 
 MAX_DAYS, MAX_HOURLY_DAYS = 366, 31
 MAX_LINES = 20_000
-MAX_REVIEWS = 20_000  # that one report looks at
+MAX_REVIEWS = 20_000  # that one report reads
 _DAY = 86_400 // SLOT
 
 
@@ -76,20 +76,20 @@ class Reports:
         self._now = now
 
     async def masking(
-        self, principal: Principal, wanted: ReportFilter, days: ReportDays, group: GroupBy, page: Page
+        self, principal: Principal, where: ReportFilter, days: ReportDays, group: GroupBy, page: Page
     ) -> MaskingReport:
         """Report masked values of one day, today, unless `days` give others. Raises Denied, Invalid."""
         require_reader(principal, "reports")
-        if wanted.session_id is not None and group is not GroupBy.ID:
-            raise Invalid("id: one session is reported with group_by=id only", field="id")
+        if where.session_id is not None and group is not GroupBy.ID:
+            raise Invalid("id: can only be used with group_by=id", field="id")
         zone = _zone(days.time_zone)
         start, end = self._days(days, zone, 1)
         span = ReportPeriod(_slot(start, zone), _slot(end, zone))
         if group is GroupBy.ID:
-            by_session, redacted = await self._store.list_masked_sessions(principal.org_id, wanted, span, page)
-            _, counts = await self._store.count_masked(principal.org_id, wanted, span, GroupBy.VERB)
+            by_session, redacted = await self._store.list_masked_sessions(principal.org_id, where, span, page)
+            _, counts = await self._store.count_masked(principal.org_id, where, span, GroupBy.VERB)
             return MaskingReport(start, end, by_session, redacted, counts)
-        lines, counts = await self._store.count_masked(principal.org_id, wanted, span, group)
+        lines, counts = await self._store.count_masked(principal.org_id, where, span, group)
         lines.sort(key=lambda line: (-line.redact_total, line.resource, line.info_type))
         masked_counts = lines[page.offset : page.offset + page.limit]
         return MaskingReport(start, end, Listed(masked_counts, len(lines)), counts.masked, counts)
@@ -97,7 +97,7 @@ class Reports:
     async def activity(
         self,
         principal: Principal,
-        wanted: ReportFilter,
+        where: ReportFilter,
         days: ReportDays,
         interval: Interval,
         group: GroupBy | None,
@@ -108,25 +108,29 @@ class Reports:
         """
         require_reader(principal, "reports")
         if group is GroupBy.ID:
-            raise Invalid("group_by: activity is not by session; list the sessions", field="group_by")
+            raise Invalid(
+                "group_by: activity cannot be grouped by session; list the sessions instead", field="group_by"
+            )
         zone = _zone(days.time_zone)
         hourly = interval is Interval.HOUR
         start, end = self._days(days, zone, 1 if hourly else 30)
         if hourly and (end - start).days > MAX_HOURLY_DAYS:
             raise Invalid(f"by: at most {MAX_HOURLY_DAYS} days by the hour", field="by")
-        found: dict[tuple[datetime, str | None], Counts] = {}
+        counts_by_key: dict[tuple[datetime, str | None], Counts] = {}
         if group is None:
-            found = {(begin, None): Counts() for begin in _begins(start, end, interval, zone)}
+            counts_by_key = {(begin, None): Counts() for begin in _begins(start, end, interval, zone)}
         unit = Interval.HOUR if hourly else Interval.DAY
         for span, offset in _steady(start, end, zone):
-            rows = await self._store.activity(principal.org_id, wanted, span, unit, offset, group, MAX_LINES + 1)
+            rows = await self._store.activity(principal.org_id, where, span, unit, offset, group, MAX_LINES + 1)
             if len(rows) > MAX_LINES:
-                raise Invalid("start_date: too many lines; ask for fewer days, or with a filter", field="start_date")
+                raise Invalid(
+                    "start_date: the report has too many lines; request fewer days, or set a filter", field="start_date"
+                )
             for number, name, counts in rows:
                 key = (_begin(number, offset, interval, zone), name)
-                found[key] = found.get(key, Counts()) + counts
-        total = sum(found.values(), Counts())
-        ordered = sorted(found.items(), key=lambda item: (item[0][0], item[0][1] or ""))
+                counts_by_key[key] = counts_by_key.get(key, Counts()) + counts
+        total = sum(counts_by_key.values(), Counts())
+        ordered = sorted(counts_by_key.items(), key=lambda item: (item[0][0], item[0][1] or ""))
         lines = [Activity(begin.astimezone(zone), name, counts) for (begin, name), counts in ordered]
         return ActivityReport(start, end, lines, total)
 
@@ -136,21 +140,21 @@ class Reports:
         zone = _zone(days.time_zone)
         start, end = self._days(days, zone, 30)
         moments = (_midnight(start, zone), _midnight(end, zone))
-        found = await self._reviews.find_reviewed(principal.org_id, *moments, MAX_REVIEWS + 1)
-        if len(found) > MAX_REVIEWS:
-            raise Invalid("start_date: too many reviews; ask for fewer days", field="start_date")
-        return ReviewReport(start, end, group_reviews(found, by), sums_of(found))
+        rows = await self._reviews.find_reviewed(principal.org_id, *moments, MAX_REVIEWS + 1)
+        if len(rows) > MAX_REVIEWS:
+            raise Invalid("start_date: the report has too many reviews; request fewer days", field="start_date")
+        return ReviewReport(start, end, group_reviews(rows, by), sums_of(rows))
 
-    def _days(self, given: ReportDays, zone: ZoneInfo, usual: int) -> tuple[date, date]:
+    def _days(self, days: ReportDays, zone: ZoneInfo, usual: int) -> tuple[date, date]:
         today = self._now().astimezone(zone).date()
-        end = given.end or (today + timedelta(days=1) if given.start is None else given.start + timedelta(days=usual))
-        start = given.start or end - timedelta(days=usual)
+        end = days.end or (today + timedelta(days=1) if days.start is None else days.start + timedelta(days=usual))
+        start = days.start or end - timedelta(days=usual)
         if not start < end:
             raise Invalid("end_date: must be after start_date; it is the day after the last", field="end_date")
         if (end - start).days > MAX_DAYS:
             raise Invalid(f"end_date: at most {MAX_DAYS} days after start_date", field="end_date")
         if start.year < 1971 or end.year > 9000:
-            raise Invalid("start_date: is beyond the calendar of sessions", field="start_date")
+            raise Invalid("start_date: must be in the years 1971 to 9000", field="start_date")
         return start, end
 
 

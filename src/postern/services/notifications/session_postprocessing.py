@@ -107,9 +107,9 @@ class SessionPostprocessor:
             await self._queue_violation_events(violations, sinks)
             await self._queue_schedule_events(failed, sinks)
             others = len(untold) + len(news) + len(violations) + len(failed)
-            if len(violations) == BATCH:  # a session's end is told behind all of its violations
+            if len(violations) == BATCH:  # a session's end is reported after all of its violations
                 return others
-            pendings.sort(key=lambda one: one.session.end_date or one.session.start_date)
+            pendings.sort(key=lambda pending: pending.session.end_date or pending.session.start_date)
             settled = [
                 Settled(pending, tuple(count_session(pending)), tuple(of_session(pending, sinks)))
                 for pending in pendings
@@ -133,7 +133,7 @@ class SessionPostprocessor:
 
     async def _queue_review_events(self, news: list[ReviewChange], sinks: list[SinkOutline]) -> None:
         if news:
-            news.sort(key=lambda one: (one.at, _IN_ORDER.index(one.kind)))
+            news.sort(key=lambda event: (event.at, _IN_ORDER.index(event.kind)))
             for change in news:
                 if change.kind in _TAKEN_BACK:
                     await signal_review(self._signals, change.review)
@@ -145,7 +145,7 @@ class SessionPostprocessor:
                     review_change, sinks, tags.get(review_change.review.binding.connection_id, {})
                 )
             ]
-            await self._store.queue_review_events([one.id for one in news], deliveries)
+            await self._store.queue_review_events([event.id for event in news], deliveries)
             if self.observer is not None:
                 for change in news:
                     self.observer(change)
@@ -153,7 +153,7 @@ class SessionPostprocessor:
     async def _queue_violation_events(self, violations: list[Violation], sinks: list[SinkOutline]) -> None:
         if violations:
             deliveries = [delivery for violation in violations for delivery in of_violation(violation, sinks)]
-            await self._store.queue_violation_events([one.id for one in violations], deliveries)
+            await self._store.queue_violation_events([violation.id for violation in violations], deliveries)
 
     async def _queue_schedule_events(self, failed: list[ScheduleRun], sinks: list[SinkOutline]) -> None:
         if failed:
@@ -168,11 +168,11 @@ class SessionPostprocessor:
         """Start a recount of all sessions of the caller's organisation. Raises Denied, Conflict."""
         require_admin(principal, "rebuild reports")
         if await self._store.misses_sessions(principal.org_id):
-            raise Conflict("sessions of this organisation were purged, and a rebuild would remove them from reports")
+            raise Conflict("sessions of this organisation were purged; a rebuild would remove them from the reports")
         async with self._turn:
             await self._wait_for_lease()
             try:
-                # In this order: killed in between, it leaves too little, which the next rebuild makes up for.
+                # In this order: if it is killed in between, counts are missing, and the next rebuild adds them.
                 await self._store.forget_counts(principal.org_id)
                 place = await self._store.count_again(principal.org_id, None, MARKED)
                 while place is not None:
@@ -188,21 +188,21 @@ class SessionPostprocessor:
             if await self._lease.have():
                 return
             await asyncio.sleep(0.1)
-        raise Conflict("sessions are being counted right now; try again in half a minute")
+        raise Conflict("another process is counting sessions; try again in 30 seconds")
 
 
-def count_session(one: Pending) -> Iterator[tuple[CountKey, Counts]]:
+def count_session(pending: Pending) -> Iterator[tuple[CountKey, Counts]]:
     """Yield what a session adds to the reports; nothing once it has been counted."""
-    if not one.bits & UNCOUNTED:
+    if not pending.bits & UNCOUNTED:
         return
-    session, metrics = one.session, one.session.metrics
+    session, metrics = pending.session, pending.session.metrics
     masking = _mapping(metrics.get("data_masking"))
     types = {str(name)[:128]: _number(hits) for name, hits in _mapping(masking.get("info_types")).items() if name}
     ended = session.end_date or session.start_date
     whole = Counts(
         sessions=1,
-        failed=int(one.end_reason in _FAILED),
-        killed=int(one.end_reason in KILLED),
+        failed=int(pending.end_reason in _FAILED),
+        killed=int(pending.end_reason in KILLED),
         operations=_number(metrics.get("operations")),
         refused=_number(metrics.get("refused")),
         masked=sum(types.values()),
@@ -211,21 +211,21 @@ def count_session(one: Pending) -> Iterator[tuple[CountKey, Counts]]:
         milliseconds=max(0, round((ended - session.start_date).total_seconds() * 1000)),
     )
     for level in LEVELS:
-        yield _key(one, level, ""), whole
+        yield _key(pending, level, ""), whole
         for name, hits in list(types.items())[:MAX_INFO_TYPES]:
             if hits:
-                yield _key(one, level, name), Counts(sessions=1, masked=hits)
+                yield _key(pending, level, name), Counts(sessions=1, masked=hits)
 
 
-def _key(one: Pending, level: int, info_type: str) -> CountKey:
-    session = one.session
+def _key(pending: Pending, level: int, info_type: str) -> CountKey:
+    session = pending.session
     by_connection, by_user = bool(level & BY_CONNECTION), bool(level & BY_USER)
     return CountKey(
         session.org_id,
         level,
         slot_of(session.start_date),
-        session.connection_id if by_connection else _kind_of(one),
-        one.principal_id if by_user else NOBODY,
+        session.connection_id if by_connection else _kind_of(pending),
+        pending.principal_id if by_user else NOBODY,
         str(session.verb),
         info_type,
         session.connection if by_connection else "",
@@ -235,14 +235,14 @@ def _key(one: Pending, level: int, info_type: str) -> CountKey:
     )
 
 
-def _kind_of(one: Pending) -> UUID:
+def _kind_of(pending: Pending) -> UUID:
     """Return an id that replaces the connection's, so that connections of different types have rows of their own."""
-    return uuid5(NOBODY, f"{one.session.type}/{one.session.connection_subtype}")
+    return uuid5(NOBODY, f"{pending.session.type}/{pending.session.connection_subtype}")
 
 
-def _mapping(given: Any) -> Mapping[str, Any]:
-    return given if isinstance(given, Mapping) else {}
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
-def _number(given: Any) -> int:
-    return given if isinstance(given, int) and given > 0 else 0
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0

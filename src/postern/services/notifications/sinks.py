@@ -50,7 +50,7 @@ def check_receiver(sink: Sink, allowed: AllowedNetworks) -> None:
     if sink.kind is SinkKind.APPRISE and not is_direct:
         return  # goes to its vendor's own host, whatever the address says
     if is_direct and parse_host(host) is None:
-        raise Invalid(f"{field}: the host must be an IP address, since Apprise would look a name up again", field=field)
+        raise Invalid(f"{field}: the host must be an IP address, since Apprise would resolve a name again", field=field)
     private = is_direct or scheme in _WITHOUT_TLS
     check_saved(host, allowed.networks, allowed.setting, field, private=private)
 
@@ -58,7 +58,7 @@ def check_receiver(sink: Sink, allowed: AllowedNetworks) -> None:
 MAX_NUMBER = 1 << 63  # of a delivery
 MAX_HEADERS, MAX_HEADER = 10, 4_000
 MAX_AUTHORITY = 20_000
-OVERLAP = timedelta(hours=24)  # that a secret which was replaced signs, too
+OVERLAP = timedelta(hours=24)  # in which a replaced secret still signs
 SYSLOG_SCHEMES = ("syslog+tls", "syslog+tcp", "syslog+udp")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 _OWN_HEADERS = frozenset({"host", "content-length", "content-type", "connection", "transfer-encoding"})
@@ -68,7 +68,7 @@ class Sinks(ResourceService[Sink]):
     """Secrets are written and never read, so a replacement that leaves them out keeps them."""
 
     noun = "sink"
-    kept = frozenset({"secrets", "headers", "keys"})
+    preserved_fields = frozenset({"secrets", "headers", "keys"})
 
     def __init__(
         self, store: SinkStore, deliveries: DeliveryStore, signals: Signals, now: Clock, networks: AllowedNetworks
@@ -89,13 +89,13 @@ class Sinks(ResourceService[Sink]):
         kind = fields.get("kind", current.kind)
         if current.name and kind is not current.kind:
             raise Invalid("kind: cannot be changed; create another sink", field="kind")
-        own = {name: value for name, value in fields.items() if name != "paused"}
+        resolved = {name: value for name, value in fields.items() if name != "paused"}
         if "paused" in fields:
-            own["status"] = SinkStatus.PAUSED if fields["paused"] else SinkStatus.ACTIVE
-        if "keys" in own:
-            own["keys"] = {**current.keys, **own["keys"]}
+            resolved["status"] = SinkStatus.PAUSED if fields["paused"] else SinkStatus.ACTIVE
+        if "keys" in resolved:
+            resolved["keys"] = {**current.keys, **resolved["keys"]}
         if kind in CHATS:  # `merge` says what of it is shown
-            own.pop("address", None)
+            resolved.pop("address", None)
         checks: dict[str, Callable[[Any], Any]] = {
             "scope": checked_scope,
             "authority": _checked_authority,
@@ -103,7 +103,7 @@ class Sinks(ResourceService[Sink]):
             "events": lambda events: _checked_events(checked_events(events, kind)),
             "headers": lambda headers: _checked_headers(headers, kind),
         }
-        return {name: checks[name](value) if name in checks else value for name, value in own.items()}
+        return {name: checks[name](value) if name in checks else value for name, value in resolved.items()}
 
     async def merge(self, current: Sink, base: Sink, fields: Mapping[str, Any]) -> Sink:
         """Merge the fields. A sink with a new address needs its secrets again, and a webhook gets another signing
@@ -133,8 +133,8 @@ class Sinks(ResourceService[Sink]):
     def audit_view(self, resource: Sink) -> object:
         """Return the fields, and of headers and keys only their names."""
         names = ("id", "name", "kind", "address", "events", "status", "with_script", "options", "scope")
-        shown = {name: getattr(resource, name) for name in names}
-        return shown | {"header_names": sorted(resource.headers), "set": sorted(resource.keys)}
+        values = {name: getattr(resource, name) for name in names}
+        return values | {"header_names": sorted(resource.headers), "set": sorted(resource.keys)}
 
     async def rotate(self, principal: Principal, name_or_id: str) -> Secret:
         """Return a new secret, shown once; the previous one signs, too, for a day. Raises Denied, NotFound, Invalid,
@@ -142,7 +142,7 @@ class Sinks(ResourceService[Sink]):
         self.require_admin(principal)
         current = await self.existing(principal, name_or_id)
         if current.kind is not SinkKind.WEBHOOK:
-            raise Invalid("kind: only what webhooks are sent is signed", field="kind")
+            raise Invalid("kind: only webhooks have signing secrets", field="kind")
         now, secret = self._now(), _new_secret()
         before = replace(current.secrets[0], until=now + OVERLAP)
         await self.write(current, replace(current, secrets=(SigningSecret(secret), before), updated_at=now))
@@ -164,7 +164,7 @@ class Sinks(ResourceService[Sink]):
 
         They go before those that came after them, with the same id.
         """
-        require_admin(principal, "send events of sinks again")
+        require_admin(principal, "resend events of sinks")
         if number is not None and not 0 < number < MAX_NUMBER:
             raise NotFound(f"there is no delivery {number}, or it is already waiting")
         sink = await self.existing(principal, name_or_id)
@@ -203,51 +203,51 @@ def _require_secrets_anew(current: Sink, sink: Sink, fields: Mapping[str, Any]) 
             )
 
 
-def _checked_address(given: str, kind: SinkKind) -> str:
+def _checked_address(address: str, kind: SinkKind) -> str:
     if kind is not SinkKind.SYSLOG:
-        return checked_url(given, "address", "receiver of events")
+        return checked_url(address, "address", "receiver of events")
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port
     except ValueError:
         host, port = "", None
-    plain = given.isascii() and given.isprintable() and " " not in given and len(given) <= MAX_URL
+    plain = address.isascii() and address.isprintable() and " " not in address and len(address) <= MAX_URL
     if not plain or parts.scheme not in SYSLOG_SCHEMES or not host or not port or parts.path or parts.query:
         raise Invalid(
             f"address: must be {', '.join(f'{scheme}://' for scheme in SYSLOG_SCHEMES)} and HOST:PORT", field="address"
         )
     if parts.username is not None or parts.fragment:
-        raise Invalid("address: must be a host's, without user name", field="address")
-    return given
+        raise Invalid("address: must be a host without a user name", field="address")
+    return address
 
 
-def _checked_events(given: tuple[EventKind, ...]) -> tuple[EventKind, ...]:
-    if not given or EventKind.SINK_TEST in given:
-        raise Invalid(f"events: must name one at least, of {', '.join(CHOSEN)}", field="events")
-    return tuple(dict.fromkeys(given))
+def _checked_events(kinds: tuple[EventKind, ...]) -> tuple[EventKind, ...]:
+    if not kinds or EventKind.SINK_TEST in kinds:
+        raise Invalid(f"events: must name at least one of {', '.join(CHOSEN)}", field="events")
+    return tuple(dict.fromkeys(kinds))
 
 
-def _checked_authority(given: str) -> str:
-    if not given:
+def _checked_authority(text: str) -> str:
+    if not text:
         return ""
     try:
-        if len(given) > MAX_AUTHORITY:
+        if len(text) > MAX_AUTHORITY:
             raise ValueError
-        x509.load_pem_x509_certificates(given.encode())
+        x509.load_pem_x509_certificates(text.encode())
     except ValueError:
-        raise Invalid("authority: must be the PEM of one certificate or several", field="authority") from None
-    return given
+        raise Invalid("authority: must be one or more certificates in PEM form", field="authority") from None
+    return text
 
 
-def _checked_headers(given: Mapping[str, Secret], kind: SinkKind) -> dict[str, Secret]:
-    if given and kind is SinkKind.SYSLOG:
-        raise Invalid("headers: syslog has none", field="headers")
-    for name, value in given.items():
+def _checked_headers(headers: Mapping[str, Secret], kind: SinkKind) -> dict[str, Secret]:
+    if headers and kind is SinkKind.SYSLOG:
+        raise Invalid("headers: syslog sinks have no headers", field="headers")
+    for name, value in headers.items():
         text = value.reveal()
         if not _HEADER.fullmatch(name) or name.lower() in _OWN_HEADERS or name.lower().startswith("webhook-"):
             raise Invalid(f"headers: {name!r} cannot be set", field="headers")
         if len(text) > MAX_HEADER or not text.isascii() or not text.isprintable():
             raise Invalid(f"headers: the value of {name!r} must be printable ASCII", field="headers")
-    if len(given) > MAX_HEADERS:
-        raise Invalid(f"headers: {MAX_HEADERS} at most", field="headers")
-    return dict(given)
+    if len(headers) > MAX_HEADERS:
+        raise Invalid(f"headers: at most {MAX_HEADERS}", field="headers")
+    return dict(headers)

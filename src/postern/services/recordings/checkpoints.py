@@ -23,9 +23,9 @@ from postern.store.ports.ledger_ports import Anchor, CheckpointStore, LedgerKeyS
 
 log = logging.getLogger(__name__)
 
-PROOF = "the ledger and what proves it"  # that only who sees all may see
-AT_ONCE = 50  # checkpoints that are brought to anchors in one round
-PATIENCE = 15.0  # seconds that who asks for a checkpoint waits for anchors
+PROOF = "the ledger and its checkpoints"
+AT_ONCE = 50  # checkpoints delivered to anchors in one round
+PATIENCE = 15.0  # seconds that a request for a checkpoint waits for anchors
 _TRIES = 20
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=10), timedelta(hours=1)
 
@@ -76,13 +76,13 @@ class Checkpoints:
         await self._ledger.write()
         checkpoint = await self.sign(principal.org_id)
         if checkpoint is None:
-            raise Conflict("the ledger is empty; a checkpoint can be signed after the first session")
+            raise Conflict("the ledger is empty; try again after the first session")
         record_change(None, {"number": checkpoint.number, "hash": checkpoint.hash.hex(), "key": checkpoint.key})
         try:
             async with asyncio.timeout(PATIENCE):
                 await self.bring()
         except TimeoutError:
-            log.warning("an anchor is slow; the next round continues")
+            log.warning("delivery to an anchor is slow; the next round continues: org=%s", principal.org_id)
         return checkpoint
 
     async def rotate(self, principal: Principal) -> LedgerKey:
@@ -98,7 +98,7 @@ class Checkpoints:
             if await self._keys.rotate(new, entry, checkpoint, list(self.anchors())):
                 record_change({"key": old.id}, {"key": new.id})
                 return new
-        raise Unavailable("too many processes write the ledger at once; try again")
+        raise Unavailable("too many processes are writing the ledger at once; try again")
 
     async def sign(self, org_id: UUID) -> Checkpoint | None:
         """Return a checkpoint of the newest entry, an existing or a new one; None for an empty ledger."""
@@ -115,13 +115,13 @@ class Checkpoints:
 
     async def sign_due(self) -> int:
         """Sign for every organisation whose ledger has grown and whose checkpoint is older than the interval."""
-        made = 0
+        count = 0
         before = self._now() - self._interval
         for standing in await self._store.standings():
             is_old = standing.checkpoint_at is None or standing.checkpoint_at <= before
             if standing.entries > standing.checkpoint and is_old:
-                made += await self.sign(standing.org_id) is not None
-        return made
+                count += await self.sign(standing.org_id) is not None
+        return count
 
     async def bring(self) -> None:
         """Deliver due checkpoints to the anchors; a failed one is retried later, and stores the reason."""
@@ -138,7 +138,9 @@ class Checkpoints:
             except PosternError as error:
                 now = self._now()
                 tried = replace(state, attempts=attempts, error=error.message)
-                log.warning("checkpoint %s did not reach the anchor %s: %s", checkpoint.number, state.anchor, error)
+                log.warning(
+                    "checkpoint not delivered: number=%s anchor=%s error=%s", checkpoint.number, state.anchor, error
+                )
             await self._store.mark(tried, now + min(_FIRST_PAUSE * 2 ** min(attempts - 1, 20), _LONGEST_PAUSE))
 
     async def signing(self, org_id: UUID) -> LedgerKey:
@@ -149,5 +151,5 @@ class Checkpoints:
             keys = await self._keys.all(org_id)
         if keys[0].id not in self._shown:
             self._shown.add(keys[0].id)
-            log.info("the ledger of organisation %s is signed by the key %s", org_id, keys[0].id)
+            log.info("signing key of the ledger: org=%s key=%s", org_id, keys[0].id)
         return keys[0]

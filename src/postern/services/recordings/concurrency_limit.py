@@ -22,9 +22,9 @@ class ConcurrencyLimit:
     def require(self, principal_id: UUID) -> None:
         """Raise TooMany when the limit is reached."""
         if self._taken[principal_id] >= self._each:
-            raise TooMany(f"you {self._what} {self._each} times already; end one of them", retry_after=5)
+            raise TooMany(f"you already {self._what} in {self._each} requests; end one of them", retry_after=5)
         if self._taken.total() >= self._most:
-            raise TooMany(f"{self._most} clients {self._what} here already; try again later", retry_after=30)
+            raise TooMany(f"{self._most} clients already {self._what}; try again later", retry_after=30)
 
     @contextmanager
     def acquire(self, principal_id: UUID) -> Iterator[None]:

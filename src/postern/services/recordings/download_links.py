@@ -31,7 +31,7 @@ AUDIENCE = "postern-download"
 LIFE = timedelta(minutes=5)
 EACH, MOST = 4, 32  # downloads at once
 
-# What identifies the caller's proof: the name of the claim says of which kind.
+# Claim names, by the kind of the caller's credential.
 _LOGIN, _KEY = "lid", "key"
 
 

@@ -77,7 +77,7 @@ class Exports:
             raise Conflict("the ledger is empty; sessions are added shortly after they start")
         key = await self._checkpoints.signing(org_id)
         head = await self._ledger.head(org_id)
-        # One entry from before shows that nothing of the time was left out.
+        # One earlier entry shows that the range is complete.
         first = 1 if since is None else max(1, await self._store.entry_before(org_id, since))
         previous = await self._store.entries(org_id, first - 1, first - 1)
         before = previous[0].hash if previous else first_hash(org_id)
@@ -102,7 +102,7 @@ class Exports:
         while checkpoints := await self._store.checkpoints(org_id, number, CHECKPOINTS):
             number = _place(checkpoints[-1])
             for checkpoint in _readable(checkpoints):
-                # Older ones are needed where they hand over to another key; younger ones speak of what is not here.
+                # Older checkpoints are needed where they introduce a key; newer ones are about later entries.
                 if checkpoint.number <= manifest.last and (
                     checkpoint.number >= manifest.first or checkpoint.introduces
                 ):
@@ -127,18 +127,18 @@ class Exports:
 
     async def _batch(self, org_id: UUID, batch: RecordBatch) -> AsyncIterator[SealedRecord]:
         after: Any = batch.first - 1
-        while found := await self._store.records(org_id, after, RECORDS):
-            after = _place(found[-1])
-            for record in _readable(found):
+        while records := await self._store.records(org_id, after, RECORDS):
+            after = _place(records[-1])
+            for record in _readable(records):
                 if record.number > batch.last:
                     return
                 yield record
 
     async def _entries(self, manifest: Manifest, kind: EntryKind | None = None) -> AsyncIterator[LedgerEntry]:
         after: Any = manifest.first - 1
-        while found := await self._store.entries_after(manifest.org_id, after, ENTRIES, kind=kind):
-            after = _place(found[-1])
-            for entry in _readable(found):
+        while entries := await self._store.entries_after(manifest.org_id, after, ENTRIES, kind=kind):
+            after = _place(entries[-1])
+            for entry in _readable(entries):
                 if entry.number > manifest.last:
                     return
                 yield entry
@@ -149,13 +149,13 @@ class Exports:
         `left_out` gains those that cannot be read.
         """
         after: Any = None
-        while found := await self._store.read_sessions(
+        while rows := await self._store.read_sessions(
             manifest.org_id, after, SESSIONS, since=manifest.since, until=manifest.until
         ):
-            last = found[-1]
+            last = rows[-1]
             after = last.place if isinstance(last, Damaged) else last.facts.session_id
-            left_out |= {one.session_id for one in found if isinstance(one, Damaged) and one.session_id is not None}
-            for recorded in _readable(found):
+            left_out |= {row.session_id for row in rows if isinstance(row, Damaged) and row.session_id is not None}
+            for recorded in _readable(rows):
                 left_out.discard(recorded.facts.session_id)
                 entry = recorded.facts.opened_entry
                 if entry is not None and entry <= manifest.last:
@@ -198,11 +198,11 @@ class Exports:
     async def _closed_segments(self, manifest: Manifest, left_out: set[UUID]) -> AsyncIterator[Segment]:
         """Yield the segments of the sessions that `_sessions` yields, without reading all of their rows again."""
         after: Any = None
-        while found := await self._store.closed_segments(
+        while rows := await self._store.closed_segments(
             manifest.org_id, after, SESSIONS, since=manifest.since, until=manifest.until, last=manifest.last
         ):
-            after = found[-1][0]
-            for session_id, segments in found:
+            after = rows[-1][0]
+            for session_id, segments in rows:
                 for segment in segments if session_id not in left_out else ():
                     yield segment
 
@@ -261,22 +261,25 @@ def _name_of(segment: Segment) -> str:
 
 def _left_out(segment: Segment, error: PosternError) -> None:
     log.warning(
-        "the export continues without segment %d of session %s: %s", segment.number, segment.session_id, error.message
+        "export continues without a segment: session=%s segment=%d error=%s",
+        segment.session_id,
+        segment.number,
+        error.message,
     )
 
 
-def _place(one: Checkpoint | LedgerEntry | SealedRecord | Damaged) -> Any:
+def _place(row: Checkpoint | LedgerEntry | SealedRecord | Damaged) -> Any:
     """Return where the next page begins."""
-    return one.place if isinstance(one, Damaged) else one.number
+    return row.place if isinstance(row, Damaged) else row.number
 
 
-def _readable(found: Sequence[T | Damaged]) -> Iterator[T]:
+def _readable(rows: Sequence[T | Damaged]) -> Iterator[T]:
     """Yield the readable rows. Verification reports the others as missing."""
-    for one in found:
-        if isinstance(one, Damaged):
-            log.warning("the export leaves %s out: %s", one.what, one.problem)
+    for row in rows:
+        if isinstance(row, Damaged):
+            log.warning("export continues without an unreadable record: record=%s error=%s", row.what, row.problem)
         else:
-            yield one
+            yield row
 
 
 def _final(recorded: Recorded, manifest: Manifest) -> Sequence[Segment]:
@@ -285,11 +288,11 @@ def _final(recorded: Recorded, manifest: Manifest) -> Sequence[Segment]:
     return recorded.segments if entry is not None and entry <= manifest.last else ()
 
 
-def _keep(copies: Copies, segment: Segment, kept: IO[bytes]) -> tuple[int, bytes]:
+def _keep(copies: Copies, segment: Segment, file: IO[bytes]) -> tuple[int, bytes]:
     digest = hashlib.sha256()
     for piece in copies.read(segment):
-        kept.write(piece)
+        file.write(piece)
         digest.update(piece)
-    size = kept.tell()
-    kept.seek(0)
+    size = file.tell()
+    file.seek(0)
     return size, digest.digest()

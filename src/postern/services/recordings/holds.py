@@ -18,7 +18,7 @@ from postern.store.ports.retention_ports import HoldStore
 
 
 class Holds:
-    """Administrators set and release holds; auditors see them. Nobody else does: a hold must not warn the session's
+    """Administrators set and release holds; auditors see them. Other users do not: a hold must not warn the session's
     owner."""
 
     def __init__(self, store: HoldStore, sessions: Sessions, ledger: Ledger, now: Clock) -> None:
@@ -68,7 +68,7 @@ class Holds:
             None,
         )
         if hold is None:
-            raise NotFound(f"session {session.id} has no hold {name_or_id!r}")
+            raise NotFound(f"session {session.id} has no legal hold {name_or_id!r}")
         content = {"hold": str(hold.id), "by": str(principal.id)}
         await self._ledger.enter(
             hold.org_id, EntryKind.RELEASED, hold.session_id, content, lambda entry: self._store.remove(hold, entry)
@@ -78,9 +78,9 @@ class Holds:
 
 def _require_reader(principal: Principal) -> None:
     if not principal.sees_all:
-        raise Denied("only administrators and auditors can see holds")
+        raise Denied("only administrators and auditors can see legal holds")
 
 
 def _require_admin(principal: Principal) -> None:
     if not principal.is_admin:
-        raise Denied("only administrators can set and release holds")
+        raise Denied("only administrators can add and remove legal holds")

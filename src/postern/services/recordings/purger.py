@@ -42,14 +42,14 @@ LASTS = timedelta(minutes=2)  # so that more than a round is left of it when one
 LONGEST = 50.0  # seconds of a round
 PATIENCE = 30.0  # seconds after which a round begins nothing new
 PASS = 3600.0  # seconds between two passes over all sessions
-PAGE = 2000  # sessions that are looked at in one statement
+PAGE = 2000  # sessions checked in one statement
 BATCH = 100  # purges that begin in one transaction; as many as an entry of the audit log names
 AT_ONCE = 24  # purges that are carried out together
 LANES = 8  # blobs that are deleted at the same time
-PIECE = 64  # segments of one session after which its rows go, so that a long one gets somewhere
-DELETE = 10.0  # seconds that a blob store has to delete one
-PAUSE = 0.02  # seconds between two transactions, for those who open sessions
-# A clock that was set forward makes everything old: then nothing begins for a day, in which somebody may notice.
+PIECE = 64  # segments of one session between two deletions of rows, so that long sessions make progress
+DELETE = 10.0  # time limit for deleting one blob, in seconds
+PAUSE = 0.02  # seconds between two transactions, in which sessions can be opened
+# A clock that was set forward makes everything old: then nothing is purged for a day, so that users can notice.
 JUMP, QUIET = 86_400.0, 86_400.0  # seconds
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=6)
 
@@ -83,7 +83,7 @@ class Purger:
         self._clean = clean
         self._now = now
         self._lease = Lease(leases, LEASE, now, LASTS)
-        self._waiting: deque[tuple[UUID, Position | None]] = deque()  # organisations that this pass has yet to go over
+        self._waiting: deque[tuple[UUID, Position | None]] = deque()  # organisations left in this pass
         self._known: list[RetentionSetting] = []
         self._pass_at: float | None = None
         self._quiet = False
@@ -112,8 +112,8 @@ class Purger:
         quiet = now < until
         if quiet and not self._quiet:
             log.warning(
-                "the clock is more than a day from where the last round of purging left it, or there was no earlier "
-                "round over these sessions: nothing is purged by retention until %s",
+                "purging by retention paused, because the clock differs by more than a day from the last round, or no "
+                "earlier round checked these sessions: until=%s",
                 until.isoformat(timespec="minutes"),
             )
         self._quiet = quiet
@@ -128,7 +128,7 @@ class Purger:
         if not is_due and current == self._known:
             return
         self._known, self._pass_at = current, time.monotonic()
-        self._waiting = deque((org_id, None) for org_id in sorted({one.org_id for one in settings}, key=str))
+        self._waiting = deque((org_id, None) for org_id in sorted({setting.org_id for setting in settings}, key=str))
 
     async def _look(self, org_id: UUID, after: Position | None) -> None:
         """Check one page of an organisation's sessions."""
@@ -150,7 +150,7 @@ class Purger:
         """Begin the purges that are allowed. Concurrent changes are left for the next pass."""
         for _ in range(3):
             free = await self._store.purgeable([session.session_id for session, _, _ in doomed])
-            doomed = [one for one in doomed if one[0].session_id in free]
+            doomed = [candidate for candidate in doomed if candidate[0].session_id in free]
             if not doomed or await self._register.begin(org_id, doomed):
                 return
 
@@ -162,16 +162,16 @@ class Purger:
             if not doomed:
                 break
             lanes = _Lanes(asyncio.Semaphore(LANES))
-            outcomes = await asyncio.gather(*(self._delete(one, lanes) for one in doomed))
-            gone = [one.purge for one, is_gone in zip(doomed, outcomes, strict=True) if is_gone]
+            outcomes = await asyncio.gather(*(self._delete(doomed_session, lanes) for doomed_session in doomed))
+            gone = [doomed_session.purge for doomed_session, is_gone in zip(doomed, outcomes, strict=True) if is_gone]
             if not gone:
                 break
             try:
-                await asyncio.to_thread(self._clean, {one.session_id for one in gone})
+                await asyncio.to_thread(self._clean, {purge.session_id for purge in gone})
             except OSError as error:
                 for purge in gone:
                     await self._record_failure(
-                        purge, f"what lies on this machine cannot be deleted: {error.strerror or error}"
+                        purge, f"its files on this machine cannot be deleted: {error.strerror or error}"
                     )
                 break
             await self._store.mark_done(gone)
@@ -198,9 +198,9 @@ class Purger:
         except PosternError as error:
             await self._record_failure(doomed.purge, error.message)
             return False
-        except Exception as error:  # one that nobody foresaw must not keep the others
-            log.exception("session %s cannot be purged", key)
-            await self._record_failure(doomed.purge, f"this should not happen: {error}")
+        except Exception as error:  # an unexpected error must not stop the other purges
+            log.exception("session cannot be purged: session=%s", key)
+            await self._record_failure(doomed.purge, f"unexpected error: {error}")
             return False
         return True
 
@@ -218,7 +218,7 @@ class Purger:
     async def _record_failure(self, purge: Purge, error: str) -> None:
         attempts = purge.attempts + 1
         pause = min(_FIRST_PAUSE * 2 ** min(attempts - 1, 20), _LONGEST_PAUSE)
-        log.warning("session %s is not purged yet, and tried again in %s: %s", purge.session_id, pause, error)
+        log.warning("session not purged yet: session=%s retry_in=%s error=%s", purge.session_id, pause, error)
         await self._store.mark_failed(purge.session_id, attempts, error, self._now() + pause)
 
 

@@ -59,7 +59,7 @@ class PurgeRegister:
         after = {
             "recordings": sessions[PurgeScope.RECORDING],
             "sessions": sessions[PurgeScope.SESSION],
-            "reasons": sorted({one.reason for one in purges}),
+            "reasons": sorted({purge.reason for purge in purges}),
             "ledger": [purges[0].entry, purges[-1].entry],
         }
         return self._audit.by_gateway(
@@ -84,7 +84,7 @@ class Purges:
     async def find(self, principal: Principal, page: Page) -> Stretch[Purge]:
         """Return purges that have begun and are not done, oldest first. Raises Denied."""
         if not principal.sees_all:
-            raise Denied("only administrators and auditors can see what is being purged")
+            raise Denied("only administrators and auditors can see pending purges")
         return await self._store.find(principal.org_id, page)
 
     async def purge(self, principal: Principal, session_id: UUID | str, what: PurgeScope, reason: str) -> Purge:
@@ -110,22 +110,25 @@ class Purges:
     async def _purgeable(self, session: Session, what: PurgeScope) -> RetainedSession:
         """Return the session if it can be purged. Raises Conflict with the reason."""
         if session.status is not SessionStatus.DONE:
-            raise Conflict("this session has not ended; end it first, by kill")
+            raise Conflict("this session has not ended; kill it first")
         holds = await self._holds.of(session.id)
         if holds:
             names = ", ".join(repr(hold.name) for hold in holds)
-            raise Conflict(f"this session has the legal hold {names}; it can be purged when the last hold is released")
+            raise Conflict(f"this session has the legal hold {names}; it can be purged after the last hold is removed")
         retained_session = await self._store.find_retained(session.org_id, session.id)
         if retained_session is None:
             raise Conflict(
-                "this session is not closed in the ledger yet; that happens when its recording is stored, or a "
-                "week after its end without a recording. Try again then"
+                "this session is not closed in the ledger yet; that happens once its recording is stored, or a "
+                "week after its end if it has no recording. Try again then"
             )
         if what is PurgeScope.RECORDING and not retained_session.has_recording:
-            raise Conflict("this session has no recording, or it was purged; `session` purges the session itself")
+            raise Conflict(
+                "this session has no recording, or its recording was purged; to purge the session itself, use `session`"
+            )
         if session.id not in await self._store.purgeable([session.id]):
             raise Conflict(
                 "this session cannot be purged now: a purge is in progress, reports have not counted it yet, or the "
-                "ledger has a legal hold on it. Try again in a minute; if this stays, run `postern recordings verify`"
+                "ledger has a legal hold on it. Try again in a minute; if it still fails, run "
+                "`postern recordings verify`"
             )
         return retained_session

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 BATCH = 500  # sessions, or records, in one transaction
 ROUND = 40  # batches at a time; the rest is for the next round
-# How long is waited for segments that are not stored: an archiver may be away, and a machine may come back.
+# Wait for missing segments: the archiver can be down, and a machine can return.
 LOST_AFTER = timedelta(days=7)
 DAMAGED_AFTER = timedelta(hours=1)  # where the last one is stored and its end cannot be read
 _TRIES = 20
@@ -53,10 +53,10 @@ class Ledger:
         """
         done = 0
         for _ in range(batches):
-            told = await self._tell_opened(batch) + await self._tell_closed(batch)
+            sessions = await self._tell_opened(batch) + await self._tell_closed(batch)
             sealed = await self._seal_records(batch)
-            done += told + sealed
-            if not told and not sealed:
+            done += sessions + sealed
+            if not sessions and not sealed:
                 break
         return done
 
@@ -85,24 +85,25 @@ class Ledger:
             entry = writer.add(kind, self._now(), session_id, **content)
             if await append(entry):
                 return entry.number
-        raise Unavailable("too many processes write the ledger at once; try again")
+        raise Unavailable("too many processes are writing the ledger at once; try again")
 
     async def head(self, org_id: UUID) -> LedgerHead:
         return await self._store.head(org_id) or LedgerHead(0, first_hash(org_id))
 
     async def _seal_records(self, batch: int) -> int:
         """Seal what waits, one entry for each organisation; return how many entries."""
-        found: dict[UUID, list[Queued]] = defaultdict(list)
+        queued_by_org: dict[UUID, list[Queued]] = defaultdict(list)
         for queued in await self._store.read_queue(batch):
-            found[queued.org_id].append(queued)
+            queued_by_org[queued.org_id].append(queued)
         done = 0
-        for org_id, theirs in found.items():
+        for org_id, queued_records in queued_by_org.items():
             writer = LedgerWriter(org_id, await self.head(org_id))
             first = writer.head.records + 1
             records = [
-                SealedRecord(number, one.subject, _content(one)) for number, one in enumerate(_newest_of(theirs), first)
+                SealedRecord(number, queued_record.subject, _content(queued_record))
+                for number, queued_record in enumerate(_newest_of(queued_records), first)
             ]
-            moments = [record.at for record in theirs]
+            moments = [record.at for record in queued_records]
             entry = writer.add(
                 EntryKind.RECORDS,
                 max(self._now(), *moments),
@@ -113,18 +114,18 @@ class Ledger:
                 oldest=moment(min(moments)),
                 newest=moment(max(moments)),
             )
-            done += await self._store.seal(entry, records, [one.number for one in theirs])
+            done += await self._store.seal(entry, records, [queued_record.number for queued_record in queued_records])
         return done
 
     async def _tell_opened(self, batch: int) -> int:
-        found: dict[UUID, list[SessionFacts]] = defaultdict(list)
+        facts_by_org: dict[UUID, list[SessionFacts]] = defaultdict(list)
         for facts in await self._store.find_unopened(batch):
-            found[facts.org_id].append(facts)
+            facts_by_org[facts.org_id].append(facts)
         done = 0
-        for org_id, theirs in found.items():
+        for org_id, opened in facts_by_org.items():
             writer = LedgerWriter(org_id, await self.head(org_id))
-            for facts in theirs:
-                # A worker's clock may be ahead of ours: nothing is opened before it began.
+            for facts in opened:
+                # A worker's clock can be ahead: an entry must not be older than the start of its session.
                 at, started = max(self._now(), facts.started), moment(facts.started)
                 content: dict[str, Fact] = {"facts": digest_of(opening_of(facts)), "started": started, "binds": BINDS}
                 writer.add(EntryKind.OPENED, at, facts.session_id, **content)
@@ -133,14 +134,14 @@ class Ledger:
 
     async def _tell_closed(self, batch: int) -> int:
         now = self._now()
-        found: dict[UUID, list[Recorded]] = defaultdict(list)
+        recorded_by_org: dict[UUID, list[Recorded]] = defaultdict(list)
         waited = {"damaged_before": now - DAMAGED_AFTER, "lost_before": now - LOST_AFTER}
         for recorded in await self._store.find_unclosed(batch, **waited):
-            found[recorded.facts.org_id].append(recorded)
+            recorded_by_org[recorded.facts.org_id].append(recorded)
         done = 0
-        for org_id, theirs in found.items():
+        for org_id, closed in recorded_by_org.items():
             writer = LedgerWriter(org_id, await self.head(org_id))
-            for recorded in theirs:
+            for recorded in closed:
                 writer.add(EntryKind.CLOSED, now, recorded.facts.session_id, **_closing(recorded))
             done += await self._append(writer)
         return done
@@ -149,9 +150,9 @@ class Ledger:
         return len(writer.entries) if await self._store.append(writer.entries) else 0
 
 
-def _newest_of(theirs: Sequence[Queued]) -> list[Queued]:
+def _newest_of(records: Sequence[Queued]) -> list[Queued]:
     """Return the newest of each subject: the current state is sealed, however often it changed."""
-    return list({record.subject: record for record in theirs}.values())
+    return list({record.subject: record for record in records}.values())
 
 
 def _content(queued: Queued) -> bytes:
@@ -159,7 +160,7 @@ def _content(queued: Queued) -> bytes:
     try:
         return canonical(content_of(queued.kind, queued.subject, queued.session_id, queued.facts))
     except Malformed as error:
-        log.warning("the %s %s cannot be sealed: %s", queued.kind, queued.subject, error.message)
+        log.warning("record cannot be sealed: kind=%s id=%s error=%s", queued.kind, queued.subject, error.message)
         return canonical(content_of(queued.kind, queued.subject, queued.session_id, None))
 
 

@@ -57,7 +57,7 @@ def too_much() -> Invalid:
 
 
 def part(
-    items: Iterable[ItemT], window: RecordingWindow, size_of: Callable[[ItemT], int], wanted: Callable[[ItemT], bool]
+    items: Iterable[ItemT], window: RecordingWindow, size_of: Callable[[ItemT], int], matches: Callable[[ItemT], bool]
 ) -> RecordingPart[ItemT]:
     """Return the wanted items in the window. A page has at least one, however large.
 
@@ -65,18 +65,18 @@ def part(
     """
     limit = MOST_ITEMS if window.limit is None else window.limit
     room = MOST_BYTES if window.limit is None else PAGE_BYTES
-    found: list[ItemT] = []
+    part_items: list[ItemT] = []
     last = window.after
     for place, item in with_positions(items, window.after):
         if item.micros > window.end:
             break
-        if item.micros < window.start or not wanted(item):
+        if item.micros < window.start or not matches(item):
             continue
         room -= size_of(item)
-        if len(found) >= limit or (room < 0 and (found or window.limit is None)):
+        if len(part_items) >= limit or (room < 0 and (part_items or window.limit is None)):
             if window.limit is None:
                 raise too_much()
-            return RecordingPart(found, last)
-        found.append(item)
+            return RecordingPart(part_items, last)
+        part_items.append(item)
         last = place
-    return RecordingPart(found, None)
+    return RecordingPart(part_items, None)

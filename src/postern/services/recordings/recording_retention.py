@@ -51,7 +51,9 @@ class RetentionRules:
         require_reader(principal)
         settings, now = await self._store.of(principal.org_id), self._now()
         shown_settings = [setting for setting in settings if setting.wanted is not None or setting.waits(now)]
-        return [self._view(settings, one) for one in shown_settings if one.connection_id != WHOLE_ORGANISATION]
+        return [
+            self._view(settings, setting) for setting in shown_settings if setting.connection_id != WHOLE_ORGANISATION
+        ]
 
     async def connection(self, principal: Principal, name_or_id: str) -> RetentionView:
         """Return the setting of a connection, also where the organisation's applies. Raises Denied, NotFound."""
@@ -60,52 +62,56 @@ class RetentionRules:
         setting = await self._find_setting(principal.org_id, settings, name_or_id)
         return self._view(settings, setting)
 
-    async def set_organisation(self, principal: Principal, wanted: Retention) -> RetentionView:
+    async def set_organisation(self, principal: Principal, retention: Retention) -> RetentionView:
         """Set the organisation's retention. Raises Denied, Invalid."""
         _require_admin(principal)
-        wanted.check()
+        retention.check()
         settings = await self._store.of(principal.org_id)
-        return await self._set(settings, _setting(settings, principal.org_id, WHOLE_ORGANISATION, ""), wanted)
+        return await self._set(settings, _setting(settings, principal.org_id, WHOLE_ORGANISATION, ""), retention)
 
-    async def set_connection(self, principal: Principal, name_or_id: str, wanted: Retention | None) -> RetentionView:
+    async def set_connection(self, principal: Principal, name_or_id: str, retention: Retention | None) -> RetentionView:
         """Set a connection's retention; None: the organisation's applies. Raises Denied, NotFound, Invalid."""
         _require_admin(principal)
-        if wanted is not None:
-            wanted.check()
+        if retention is not None:
+            retention.check()
         settings = await self._store.of(principal.org_id)
         setting = await self._find_setting(principal.org_id, settings, name_or_id)
-        return await self._set(settings, setting, wanted)
+        return await self._set(settings, setting, retention)
 
-    async def preview(self, principal: Principal, wanted: Retention, name_or_id: str | None = None) -> Preview:
+    async def preview(self, principal: Principal, retention: Retention, name_or_id: str | None = None) -> Preview:
         """Return what this retention would purge now, without the grace period. Raises Denied, NotFound, Invalid."""
         require_reader(principal)
-        wanted.check()
+        retention.check()
         settings = await self._store.of(principal.org_id)
         if name_or_id is not None:
             setting = await self._find_setting(principal.org_id, settings, name_or_id)
-            return await self._store.preview(principal.org_id, wanted, self._now(), connection_id=setting.connection_id)
-        own = [one.connection_id for one in settings if one.connection_id != WHOLE_ORGANISATION and one.wanted]
-        return await self._store.preview(principal.org_id, wanted, self._now(), without=own)
+            return await self._store.preview(
+                principal.org_id, retention, self._now(), connection_id=setting.connection_id
+            )
+        exceptions = [
+            other.connection_id for other in settings if other.connection_id != WHOLE_ORGANISATION and other.wanted
+        ]
+        return await self._store.preview(principal.org_id, retention, self._now(), without=exceptions)
 
     async def _set(
-        self, settings: list[RetentionSetting], current: RetentionSetting, wanted: Retention | None
+        self, settings: list[RetentionSetting], current: RetentionSetting, retention: Retention | None
     ) -> RetentionView:
         """Store the setting. A shorter retention takes effect after GRACE; an earlier pending change is dropped."""
         now = self._now()
         before = self._view(settings, current)
         organisation = retentions_at(settings, now).organisation
-        new = organisation if wanted is None else wanted
+        new = organisation if retention is None else retention
         is_shorter = new.or_longer(before.in_force) != new
         setting = RetentionSetting(
             current.org_id,
             current.connection_id,
             current.connection,
-            wanted,
+            retention,
             before.in_force if is_shorter else FOR_EVER,
             now + GRACE if is_shorter else None,
         )
         await self._store.set(setting)
-        other_settings = [one for one in settings if one.connection_id != setting.connection_id]
+        other_settings = [other for other in settings if other.connection_id != setting.connection_id]
         after = self._view([*other_settings, setting], setting)
         record_change(_audit_fields(before), _audit_fields(after))
         return after
@@ -134,7 +140,7 @@ class RetentionRules:
 
 def _setting(settings: Sequence[RetentionSetting], org_id: UUID, key: UUID, name: str) -> RetentionSetting:
     """Return the existing setting, or an empty one."""
-    setting = next((one for one in settings if one.connection_id == key), None)
+    setting = next((candidate for candidate in settings if candidate.connection_id == key), None)
     return setting or RetentionSetting(org_id, key, name, None)
 
 

@@ -14,6 +14,7 @@ from postern.services.recordings.ledger_worker import LedgerWorker
 from postern.services.recordings.purges import PurgeRegister, Purges
 from postern.services.recordings.recording_ledger import Ledger
 from postern.services.recordings.recording_retention import RetentionRules
+from postern.services.recordings.session_proofs import SessionProofs
 from postern.services.recordings.texts import SessionTexts
 from postern.services.recordings.verifier import RecordVerifier
 from postern.services.server.machine_facts import MachineFacts
@@ -37,6 +38,7 @@ class RecordingServices:
     purge_register: PurgeRegister
     purges: Purges
     retention: RetentionRules
+    session_proofs: SessionProofs
     session_texts: SessionTexts
     verifier: RecordVerifier
     watchers: ConcurrencyLimit
@@ -74,6 +76,9 @@ def build_recordings(
         purge_register=register,
         purges=Purges(stores.purges, stores.holds, sessions, register),
         retention=RetentionRules(stores.retentions, stores.connections, now),
+        session_proofs=SessionProofs(
+            sessions, stores.ledger, stores.checkpoints, stores.ledger_keys, machine.copies, now
+        ),
         session_texts=SessionTexts(stores.session_texts, recordings, now),
         verifier=RecordVerifier(stores.ledger, stores.ledger_keys, machine.copies, now),
         watchers=ConcurrencyLimit("watch sessions", each=WATCHES_EACH, most=WATCHES),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 _GONE = (FindingKind.MISSING, FindingKind.UNREADABLE)
 ENTRIES, SESSIONS, CHECKPOINTS, RECORDS = 5000, 500, 1000, 1000  # read at a time
-FOREIGN = 1000  # rows that nobody sealed and that are listed
+FOREIGN = 1000  # unsealed rows that are listed
 
 
 class RecordVerifier:
@@ -61,9 +61,9 @@ class RecordVerifier:
         `progress` gets the number of entries and sessions done. An unreadable row is a finding. Raises Unavailable.
         """
         report = VerificationReport()
-        signatures = SignatureCheck(org_id, list(keys) or await self._load_keys(org_id, report), report)
+        signatures = SignatureCheck(org_id, list(keys) or await load_public_keys(self._keys, org_id, report), report)
         read = _Bridge(asyncio.get_running_loop())
-        # Before the entries are read: what the head says is there by then.
+        # Read before the entries: all that the head names then exists.
         head = await self._head(org_id, report)
         last = 0 if head is None else head.number
         scope = VerificationScope(
@@ -77,7 +77,7 @@ class RecordVerifier:
             read.all(self._entries(org_id, ends, progress, report)),
             read.all(self._records(org_id, ends, report)),
             read.all(self._sessions(org_id, ends, progress, report)),
-            self._read(read.all(self._segments(org_id))) if with_segments else (),
+            read_copies(self._copies, read.all(self._segments(org_id))) if with_segments else (),
             signatures,
             anchors,
         )
@@ -92,13 +92,6 @@ class RecordVerifier:
         except Malformed as error:
             report.add(FindingKind.UNREADABLE, f"the head of the ledger cannot be read: {error.message}")
             return None
-
-    async def _load_keys(self, org_id: UUID, report: VerificationReport) -> list[bytes]:
-        try:
-            return [key.public for key in await self._keys.all(org_id)]
-        except (Malformed, Misconfigured) as error:
-            report.add(FindingKind.FORGED, error.message)
-            return []
 
     async def _checkpoints(self, org_id: UUID, report: VerificationReport) -> AsyncIterator[bytes]:
         async for checkpoint in _pages(lambda after: self._store.checkpoints(org_id, after, CHECKPOINTS), _number, 0):
@@ -154,55 +147,34 @@ class RecordVerifier:
                     yield segment
 
     def _read_sessions(self, org_id: UUID) -> AsyncIterator[Recorded | Damaged]:
-        def place(one: Recorded) -> UUID:
-            return one.facts.session_id
+        def place(recorded: Recorded) -> UUID:
+            return recorded.facts.session_id
 
         return _pages(lambda after: self._store.read_sessions(org_id, after, SESSIONS), place, None)
 
     async def _find_unrecorded(self, org_id: UUID, report: VerificationReport) -> None:
         for kind, subject in await self._store.find_unsealed(org_id, FOREIGN):
             name = "audit entry" if kind is RecordKind.AUDIT else "review"
-            report.add(FindingKind.FOREIGN, f"the {name} {subject} is there, and the ledger never sealed it")
+            report.add(FindingKind.FOREIGN, f"{name} {subject} exists, but the ledger never sealed it")
 
     async def _check_head(self, org_id: UUID, ends: _Ends, report: VerificationReport) -> None:
         """Compare the head, read last, with what was read: it may be ahead, and never behind."""
         try:
             head = await self._store.head(org_id) or LedgerHead(0, first_hash(org_id))
-        except Malformed:  # which has been said
+        except Malformed:  # already reported
             return
         if ends.named > head.number:
-            message = f"a session names entry {ends.named} of the ledger, which ends with {head.number}"
-            report.add(FindingKind.TRUNCATED, f"{message}: its tail was cut off", entry=head.number + 1)
+            message = f"a session names entry {ends.named} of the ledger, but the last entry is {head.number}"
+            report.add(FindingKind.TRUNCATED, f"{message}: the newest entries were removed", entry=head.number + 1)
         if ends.record > head.records:
             report.add(
-                FindingKind.FOREIGN, f"the record {ends.record} is there, and the ledger has sealed {head.records}"
+                FindingKind.FOREIGN, f"record {ends.record} exists, but the ledger has sealed only {head.records}"
             )
         is_behind = head.number < ends.number or head.records < ends.sealed
         is_same = head.number == ends.number > 0
         if is_behind or (is_same and (head.hash, head.at, head.records) != (ends.hash, ends.at, ends.sealed)):
-            message = f"the head of the ledger says entry {head.number}, and is not that of the newest entry"
+            message = f"the head of the ledger names entry {head.number}, but does not match the newest entry"
             report.add(FindingKind.CHANGED, message, entry=ends.number)
-
-    def _read(self, segments: Iterator[Segment]) -> Iterator[Copy]:
-        """Read segments, in the thread of the verification."""
-        for segment in segments:
-            try:
-                size, digest, problem = *measure(self._read_stored(segment)), ""
-            except (Malformed, NotFound) as error:
-                size, digest, problem = 0, b"", error.message
-            yield Copy(
-                segment.session_id,
-                segment.number,
-                size,
-                digest,
-                problem,
-                lambda segment=segment: locate(self._read_stored(segment)),  # type: ignore[misc]
-            )
-
-    def _read_stored(self, segment: Segment) -> Iterator[bytes]:
-        if self._copies is None:
-            raise NotFound("nothing here reads what is stored of recordings")
-        return self._copies.read(segment)
 
     async def _excuse(self, org_id: UUID, last: int, report: VerificationReport) -> None:
         """Remove findings about what was purged meanwhile: its entry came before its row was deleted."""
@@ -219,25 +191,57 @@ class RecordVerifier:
         if not purged:
             return
 
-        def is_excused(one: Finding) -> bool:
-            return one.what in _GONE and one.session in purged
+        def is_excused(finding: Finding) -> bool:
+            return finding.what in _GONE and finding.session in purged
 
-        report.count -= sum(is_excused(one) for one in report.findings)
-        report.findings[:] = [one for one in report.findings if not is_excused(one)]
+        report.count -= sum(is_excused(finding) for finding in report.findings)
+        report.findings[:] = [finding for finding in report.findings if not is_excused(finding)]
+
+
+async def load_public_keys(keys: LedgerKeyStore, org_id: UUID, report: VerificationReport) -> list[bytes]:
+    """Return the public keys in the store, which only a holder of the master key could have put there."""
+    try:
+        return [key.public for key in await keys.all(org_id)]
+    except (Malformed, Misconfigured) as error:
+        report.add(FindingKind.FORGED, error.message)
+        return []
+
+
+def read_copies(copies: Copies | None, segments: Iterable[Segment]) -> Iterator[Copy]:
+    """Read segments, in the thread of the verification."""
+
+    def read(segment: Segment) -> Iterator[bytes]:
+        if copies is None:
+            raise NotFound("this process cannot read stored recordings")
+        return copies.read(segment)
+
+    for segment in segments:
+        try:
+            size, digest, problem = *measure(read(segment)), ""
+        except (Malformed, NotFound) as error:
+            size, digest, problem = 0, b"", error.message
+        yield Copy(
+            segment.session_id,
+            segment.number,
+            size,
+            digest,
+            problem,
+            lambda segment=segment: locate(read(segment)),  # type: ignore[misc]
+        )
 
 
 async def _pages(
     read: Callable[[Any], Awaitable[Sequence[T | Damaged]]], place: Callable[[T], Any], after: Any
 ) -> AsyncIterator[T | Damaged]:
     """Yield all pages; `place` returns the position of a row."""
-    while found := await read(after):
-        for one in found:
-            after = one.place if isinstance(one, Damaged) else place(one)
-            yield one
+    while rows := await read(after):
+        for row in rows:
+            after = row.place if isinstance(row, Damaged) else place(row)
+            yield row
 
 
-def _number(one: Checkpoint | LedgerEntry | SealedRecord) -> int:
-    return one.number
+def _number(record: Checkpoint | LedgerEntry | SealedRecord) -> int:
+    return record.number
 
 
 def _add(report: VerificationReport, damaged: Damaged) -> None:
@@ -274,9 +278,9 @@ class _Bridge:
 
 
 async def _piece(source: AsyncIterator[T], most: int = 500) -> list[T]:
-    found: list[T] = []
-    async for one in source:
-        found.append(one)
-        if len(found) == most:
+    items: list[T] = []
+    async for item in source:
+        items.append(item)
+        if len(items) == most:
             break
-    return found
+    return items

@@ -50,7 +50,7 @@ class _Covering:
 class RequirementLookup:
     """Looks requirements up. `signals` report changed rules.
 
-    All methods raise Unavailable when the rules cannot be read: then nobody is admitted.
+    All methods raise Unavailable when the rules cannot be read: then no principal is admitted.
     """
 
     def __init__(self, store: NamedResourceStore[ReviewRule], features: Features, signals: Signals, now: Clock) -> None:
@@ -90,7 +90,7 @@ class RequirementLookup:
         longest = None
         if verb is Verb.CONNECT:
             longest = await self.longest(principal, connection, verb)
-            reason += f"; access is for {longest} seconds at most"
+            reason += f"; access lasts at most {longest} seconds"
         if not await self._features.is_enabled(connection.org_id, Feature.REVIEWS):
-            reason += "; reviews are switched off in this organisation, so it is refused"
+            reason += "; reviews are switched off in this organisation, so it is denied"
         return RequiredReviews(verb, demands, longest, reason)

@@ -25,7 +25,9 @@ from postern.domain.reviews.review import (
     ReviewStatus,
     person_of,
 )
+from postern.domain.reviews.time_window import TimeWindow
 from postern.domain.rules.permit import Permit
+from postern.domain.sessions.script_parameters import text_of
 from postern.domain.sessions.session import Session, SessionStatus, Verb
 from postern.domain.targets.command import NOTHING_ADDED, Invocation
 from postern.domain.targets.connection import Connection
@@ -98,7 +100,7 @@ class ReviewRequests:
         self._features = features
         self._signals = signals
         self._now = now
-        self._run: set[UUID] = set()  # sessions that waited for access, and do no more
+        self._run: set[UUID] = set()  # sessions that no longer wait for access
 
     async def grant(
         self,
@@ -132,6 +134,15 @@ class ReviewRequests:
             RequestedAccess(principal, connection, verb, binding, demands, longest, credential_id, review)
         )
 
+    async def describe(self, principal: Principal, connection: Connection, verb: Verb) -> str | None:
+        """Return which approvals the principal needs; None where none are required. Costs no statement while rules are
+        cached. Raises Denied where reviews are disabled, Unavailable."""
+        demands = await self._needed.demands(principal, connection, verb)
+        if not demands:
+            return None
+        await self._require_on(connection, demands)
+        return _needs(connection, demands)
+
     async def _find_grant(self, binding: Binding, demands: Sequence[ApprovalRequirement]) -> Review | None:
         """Return a review that is usable now, or one that is pending."""
         now = self._now()
@@ -156,7 +167,7 @@ class ReviewRequests:
             return session.id
         if len(self._run) >= _RUN_KEPT:
             self._run.clear()
-        self._run.add(review.session_id)  # nothing leads back: all further connections of this grant ask no more
+        self._run.add(review.session_id)  # cannot be changed back: further connections of this grant need no new review
         return None
 
     async def ask(
@@ -165,13 +176,15 @@ class ReviewRequests:
         *,
         reason: str = "",
         duration: int | None = None,
+        time_window: TimeWindow | None = None,
         session: Session | None = None,
         invocation: Invocation = NOTHING_ADDED,
     ) -> Review:
         """Return the review that is pending from now on, with `session`, which waits for it.
 
         Where one of theirs waits for the very same access or was approved just now, return that one and add no session:
-        then its `session_id` is another's. `duration` is in seconds. Raises TooMany, Invalid.
+        then its `session_id` is another's. `duration` is in seconds. `time_window` applies unless a reviewer sets
+        another one. Raises TooMany, Invalid.
         """
         reason = checked_text(reason, "reason")
         kind, now = kind_of(requested_access.verb), self._now()
@@ -191,6 +204,7 @@ class ReviewRequests:
             reason=reason,
             input=_of_invocation(invocation),
             access_duration=access_duration(duration, requested_access.longest) if kind is ReviewKind.JIT else 0,
+            time_window=time_window,
         )
         session = None if session is None else replace(session, review_id=review.id)
         requested_review = await self._store.add(
@@ -206,12 +220,10 @@ class ReviewRequests:
         Raises TooMany, Invalid when it is longer than reviewers are shown, Denied where reviews are disabled.
         """
         connection, principal, now = permit.connection, permit.principal, self._now()
-        shown = statement.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
-        if len(shown) > MAX_INPUT:
-            raise Invalid(f"it is longer than the {MAX_INPUT:,} characters that reviewers are shown")
-        groups = tuple(dict.fromkeys((*connection.reviewers, principal.role_groups.admin)))
-        demands = (ApprovalRequirement(rule, groups),)
-        await self._require_on(connection, demands)
+        text = statement.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+        if len(text) > MAX_INPUT:
+            raise Invalid(f"it is longer than the {MAX_INPUT:,} characters that reviewers can see")
+        demands = await self.require_statement_reviews(permit, rule)
         review = Review(
             id=uuid4(),
             org_id=connection.org_id,
@@ -226,11 +238,30 @@ class ReviewRequests:
             session_id=session_id,
             makers=await self._store.makers(principal.id, permit.credential_id),
             reason=why[:MAX_INPUT],
-            input=shown,
+            input=text,
         )
         requested_review = await self._store.add(review, None, source=permit.source)
         await signal_review(self._signals, requested_review)
         return requested_review
+
+    async def require_statement_reviews(self, permit: Permit, rule: str) -> tuple[ApprovalRequirement, ...]:
+        """Return the approvals that a statement needs which the guardrail `rule` holds. Raises Denied where reviews are
+        disabled."""
+        demands = (ApprovalRequirement(rule, statement_approvers(permit)),)
+        await self._require_on(permit.connection, demands)
+        return demands
+
+    async def find_requirements(
+        self, principal: Principal, connection: Connection, verb: Verb
+    ) -> tuple[ApprovalRequirement, ...]:
+        """Return the approvals that a session of the principal needs first; none where it needs none.
+
+        Raises Denied where it needs some, and reviews are disabled.
+        """
+        demands = await self._needed.demands(principal, connection, verb)
+        if demands:
+            await self._require_on(connection, demands)
+        return demands
 
     async def find_end_reason(self, permit: Permit) -> str | None:
         """Return why the approval of a live link is no longer valid, or what is missing now; None while it is valid."""
@@ -248,7 +279,7 @@ class ReviewRequests:
         """
         review = None if permit.review_id is None else await self._store.get(permit.review_id)
         if permit.review_id is not None and review is None:
-            raise Denied("the review that gave this access is gone; connect again to ask for one")
+            raise Denied("the review that gave this access no longer exists; connect again to request a new one")
         if review is not None:
             self._require_holding(review)
         await self.require_same(review, permit.principal, permit.connection, permit.verb)
@@ -289,7 +320,7 @@ class ReviewRequests:
                 f"the required approvers of connection {connection.name!r} have changed since; request a new review"
             )
         if demands and review.access_duration > await self._needed.longest(principal, connection, verb):
-            raise Denied(f"access to connection {connection.name!r} is limited to less time now; request a new review")
+            raise Denied(f"connection {connection.name!r} now has a shorter max duration; request a new review")
         if connection.place != review.binding.place:
             raise Denied(
                 f"connection {connection.name!r} has a different target than when it was reviewed; request a new review"
@@ -301,9 +332,14 @@ class ReviewRequests:
             raise Denied(f"{_needs(connection, demands)}, and {off}")
 
 
-def ends(given: datetime | None, review: Review | None, now: datetime) -> datetime | None:
-    """Return when a permit expires that ends at `given`, if this review gave it: now, where its window has closed."""
-    times = [given]
+def statement_approvers(permit: Permit) -> tuple[str, ...]:
+    """Return the groups whose members decide on statements that a guardrail holds."""
+    return tuple(dict.fromkeys((*permit.connection.reviewers, permit.principal.role_groups.admin)))
+
+
+def ends(limit: datetime | None, review: Review | None, now: datetime) -> datetime | None:
+    """Return when a permit expires that ends at `limit`, if this review gave it: now, where its window has closed."""
+    times = [limit]
     if review is not None:
         times.append(review.revoke_at if review.kind is ReviewKind.JIT else None)
         window = review.time_window
@@ -314,24 +350,26 @@ def ends(given: datetime | None, review: Review | None, now: datetime) -> dateti
 
 def _place(connection: Connection) -> UUID:
     if connection.place is None:
-        raise Unavailable(
-            f"connection {connection.name!r} does not say where it leads; ask an administrator to save it"
-        )
+        raise Unavailable(f"connection {connection.name!r} has no known target; ask an administrator to save it again")
     return connection.place
 
 
 def _of_invocation(invocation: Invocation) -> str:
-    """Return what reviewers see beside the script: arguments, and names of variables, whose values are secret.
+    """Return what reviewers see beside the script: parameters, arguments, and names of variables, whose values are
+    secret.
 
     Raises Invalid where that is more than they would be shown.
     """
     lines = [f"argument {number}: {text!r}" for number, text in enumerate(invocation.arguments, 1)]
     lines += [f"variable {name}" for name in sorted(invocation.environment)]
+    lines += [
+        f":{name} = {'NULL' if value is None else repr(text_of(value))}"
+        for name, value in invocation.parameters.items()
+    ]
     text = "\n".join(lines)
     if len(text) > MAX_INPUT:
-        raise Invalid(
-            f"client_args: longer than the {MAX_INPUT:,} characters that reviewers are shown", field="client_args"
-        )
+        field = "client_args" if invocation.is_for_commands else "parameters"
+        raise Invalid(f"{field}: longer than the {MAX_INPUT:,} characters that reviewers can see", field=field)
     return text
 
 
@@ -342,7 +380,7 @@ def _needs(connection: Connection, demands: Sequence[ApprovalRequirement]) -> st
 def _describe_requirement(requested_access: RequestedAccess) -> str:
     name, text = requested_access.connection.name, _needs(requested_access.connection, requested_access.demands)
     if requested_access.waiting is not None:
-        return f"{text}; review {requested_access.waiting.id} waits for them"
+        return f"{text}; review {requested_access.waiting.id} is pending"
     if requested_access.verb is Verb.CONNECT:
         return f"{text}; ask for one: postern connect {name} --reason REASON"
     return f"{text}; submit it again to ask for one"

@@ -44,14 +44,14 @@ class ReviewRules(ResourceService[ReviewRule]):
         return ReviewRule(key, org_id, "", AccessType.BOTH, ())
 
     async def resolve(self, current: ReviewRule, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        found = dict(fields)
+        resolved = dict(fields)
         for field, called in _GROUPS.items():
-            if field in found:  # in order, so that the same rule makes the same demand
-                names = tuple(sorted(printable_groups(found[field], called)))
-                found[field] = names if field in _ORDERED else frozenset(names)
-        if found.get("all_groups", current.all_groups) and found.get("min_approvals", current.min_approvals) == 0:
-            found["min_approvals"] = 1
-        return await with_connection_ids(self._connections, current.org_id, found)
+            if field in resolved:  # sorted, so that equal rules give equal requirements
+                names = tuple(sorted(printable_groups(resolved[field], called)))
+                resolved[field] = names if field in _ORDERED else frozenset(names)
+        if resolved.get("all_groups", current.all_groups) and resolved.get("min_approvals", current.min_approvals) == 0:
+            resolved["min_approvals"] = 1
+        return await with_connection_ids(self._connections, current.org_id, resolved)
 
     async def check(self, resource: ReviewRule) -> None:
         _check(resource)

@@ -11,7 +11,7 @@ from postern.domain.reviews.time_window import TimeWindow
 from postern.errors import Invalid
 
 _REFUSED = frozenset({"Cc", "Cs", "Zl", "Zp"})
-# They make a text read otherwise than it is written.
+# They change the order in which a text is displayed.
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
@@ -21,7 +21,9 @@ def checked_text(text: str, field: str) -> str:
     if len(text) > MAX_REASON:
         raise Invalid(f"{field}: at most {MAX_REASON} characters", field=field)
     if any(sign in _BIDI or unicodedata.category(sign) in _REFUSED for sign in text):
-        raise Invalid(f"{field}: no control characters, and none that change the direction of writing", field=field)
+        raise Invalid(
+            f"{field}: control characters and characters that change the text direction are not allowed", field=field
+        )
     return text
 
 
@@ -32,21 +34,21 @@ def requirements_text(demands: Sequence[ApprovalRequirement]) -> str:
 
 def _in_words(demand: ApprovalRequirement) -> str:
     groups = [repr(name) for name in demand.groups]
-    people = "1 person" if demand.min_approvals == 1 else f"{demand.min_approvals} people"
+    members = "1 member" if demand.min_approvals == 1 else f"{demand.min_approvals} members"
     if not groups:
         who = "no eligible approver remains"
     elif demand.all_groups and len(groups) > 1:
-        who = f"a person of each of the groups {' and '.join(groups)} must agree"
-        who += f", {people} in all" if demand.min_approvals > len(groups) else ""
+        who = f"one member of each of the groups {' and '.join(groups)} must approve"
+        who += f", {members} in total" if demand.min_approvals > len(groups) else ""
     else:
-        who = f"{people} of the group{'s' if len(groups) > 1 else ''} {' or '.join(groups)} must agree"
+        who = f"{members} of the group{'s' if len(groups) > 1 else ''} {' or '.join(groups)} must approve"
     if demand.force_groups:
         who += f", or force it as a member of {' or '.join(map(repr, demand.force_groups))}"
     return who + (f" (rule {demand.rule!r})" if demand.rule else " (the connection's reviewers)")
 
 
 def opening_time_text(window: TimeWindow, now: datetime) -> str:
-    return f"it may be used from {window}, next at {time_text(window.opens_at(now))}"
+    return f"it can be used from {window}, next at {time_text(window.opens_at(now))}"
 
 
 _EXPIRIES: Mapping[ReviewOutcome | None, str] = {
@@ -58,15 +60,15 @@ _EXPIRIES: Mapping[ReviewOutcome | None, str] = {
 def final_state_text(review: Review) -> str:
     """Describe why the requested access is not given, or not any more."""
     by = review.refusal
-    said = f" by {by.reviewer.email}" + (f": {by.comment}" if by.comment else "") if by is not None else ""
+    reviewer_text = f" by {by.reviewer.email}" + (f": {by.comment}" if by.comment else "") if by is not None else ""
     return {
         ReviewStatus.PENDING: f"it is pending: {requirements_text(review.demands)}",
         ReviewStatus.APPROVED: "it is approved",
-        ReviewStatus.REJECTED: f"it was rejected{said}",
-        ReviewStatus.REVOKED: f"it was revoked{said}",
+        ReviewStatus.REJECTED: f"it was rejected{reviewer_text}",
+        ReviewStatus.REVOKED: f"it was revoked{reviewer_text}",
         ReviewStatus.EXPIRED: _EXPIRIES.get(review.outcome, "it was not decided in time"),
         ReviewStatus.WITHDRAWN: "it was withdrawn",
-        ReviewStatus.PROCESSING: "it is being run",
+        ReviewStatus.PROCESSING: "it is running",
         ReviewStatus.EXECUTED: "it has already run, and can run only once",
     }[review.status]
 

@@ -30,7 +30,7 @@ class ReviewedScripts:
     async def start(self, principal: Principal, session: Session) -> Review:
         """Let a worker claim the script; a second call does not run it again.
 
-        Raises Denied for anybody but its owner, outside of its time window, and when they cannot use the connection
+        Raises Denied for all but its owner, outside of its time window, and when they cannot use the connection
         now; Conflict when it is not ready to run.
         """
         review = None if session.review_id is None else await self._store.get(session.review_id)
@@ -46,7 +46,7 @@ class ReviewedScripts:
         await self._access.admit_reviewed(principal, review, runbook=session.runbook)
         moved = await self._store.move(review.id, ReviewEvent.STARTED, self._now())
         if moved is None:
-            raise Conflict("this script cannot be run any more: it was already started, or its review has ended")
+            raise Conflict("this script can no longer be run: it was already started, or its approval has ended")
         await signal_change(self._signals, moved)
         return moved.review
 
@@ -54,8 +54,8 @@ class ReviewedScripts:
         """Admit a started script, for the worker that claimed it. Raises Denied, NotFound, Unavailable."""
         review = None if session.review_id is None else await self._store.get(session.review_id)
         if review is None or review.status is not ReviewStatus.PROCESSING or review.session_id != session.id:
-            raise Denied("its review does not let it run")
-        if self._now() >= review.expires_at:  # no worker had it in time: nobody expects it any more
+            raise Denied("its review does not allow it to run")
+        if self._now() >= review.expires_at:  # no worker took it in time
             raise Denied(_too_late(review))
         self._require_window(review)
         permit = await self._access.admit_reviewed(principal, review, runbook=session.runbook)
@@ -73,7 +73,7 @@ class ReviewedScripts:
         try:
             await self._store.finish(session_id, self._now())
         except Unavailable as error:
-            log.warning("the review of session %s is settled later: %s", session_id, error.message)
+            log.warning("review could not be closed yet: session=%s error=%s", session_id, error.message)
 
     def cannot_run(self, session_id: UUID) -> None:
         """Note that a claimed script was denied: the caller ends its session."""
@@ -86,4 +86,4 @@ class ReviewedScripts:
 
 
 def _too_late(review: Review) -> str:
-    return f"this script cannot be run any more: its approval ended at {time_text(review.expires_at)}"
+    return f"this script can no longer be run: its approval expired at {time_text(review.expires_at)}"

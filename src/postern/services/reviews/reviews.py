@@ -46,23 +46,23 @@ class Reviews:
         self._signals = signals
         self._now = now
 
-    async def find(self, principal: Principal, wanted: ReviewFilter, page: Page) -> Stretch[Review]:
+    async def find(self, principal: Principal, where: ReviewFilter, page: Page) -> Stretch[Review]:
         """Return reviews, pending ones first, then the newest.
 
         Users who are neither admin nor auditor see their own, and those that they can review.
         """
         if not principal.sees_all:
-            wanted = replace(wanted, mine=(principal.id, principal.groups))
-        return await self._store.find(principal.org_id, wanted, page)
+            where = replace(where, mine=(principal.id, principal.groups))
+        return await self._store.find(principal.org_id, where, page)
 
-    async def find_waiting(self, principal: Principal, wanted: ReviewFilter, page: Page) -> Stretch[Review]:
+    async def find_waiting(self, principal: Principal, where: ReviewFilter, page: Page) -> Stretch[Review]:
         """Return the pending reviews that this principal can approve now, and has not yet.
 
         They are few enough to check one by one, by the code that decides.
         """
-        wanted = replace(wanted, status=ReviewStatus.PENDING, groups=principal.groups)
+        where = replace(where, status=ReviewStatus.PENDING, groups=principal.groups)
         own_allowed = await self._features.is_enabled(principal.org_id, Feature.SELF_REVIEW)
-        stretch = await self.find(principal, wanted, Page(limit=MAX_OF_ORGANISATION, count=Count.NONE))
+        stretch = await self.find(principal, where, Page(limit=MAX_OF_ORGANISATION, count=Count.NONE))
         now = self._now()
         counted = [item for item in stretch.items if counts(item, principal, now, own_allowed=own_allowed)]
         after = page.after
@@ -92,7 +92,7 @@ class Reviews:
         return None if session is None else session.script
 
     async def of_sessions(self, principal: Principal, session_ids: Sequence[UUID]) -> Mapping[UUID, Review]:
-        """Return the reviews of these sessions. Whoever sees a session sees its review."""
+        """Return the reviews of these sessions. A principal that sees a session sees its review."""
         return await self._store.of_sessions(principal.org_id, session_ids)
 
     async def decide(
@@ -188,9 +188,9 @@ class Reviews:
             await signal_change(self._signals, moved)
         await self._store.prune(now - KEPT)
 
-    async def _find(self, org_id: UUID, given: str) -> Review | None:
+    async def _find(self, org_id: UUID, review_or_session_id: str) -> Review | None:
         try:
-            key = UUID(given)
+            key = UUID(review_or_session_id)
         except ValueError:
             return None
         return await self._store.get(key) or (await self._store.of_sessions(org_id, [key])).get(key)

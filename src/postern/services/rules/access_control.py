@@ -39,10 +39,14 @@ class AccessControl:
         return await self._features.is_enabled(org_id, Feature.ACCESS_CONTROL)
 
     async def decide(self, principal: Principal, connection: Connection) -> Decision:
-        """Return the decision. Raises Unavailable when the rules cannot be read: then nobody is admitted."""
+        """Return the decision. Raises Unavailable when the rules cannot be read: then no principal is admitted."""
         enforced = await self.is_enforced(connection.org_id)
         rules = await self._rules.get(connection.org_id) if enforced else ()
         return decide(principal, connection, rules, enforced=enforced)
+
+    async def decide_once_enforced(self, principal: Principal, connection: Connection) -> Decision:
+        """Return the decision that would apply with access control on. Raises Unavailable."""
+        return decide(principal, connection, await self._rules.get(connection.org_id), enforced=True)
 
     async def reach(self, principal: Principal) -> Reach | None:
         """Return the scope of what lists show them; None for everything. Raises Unavailable."""

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from postern.domain.identity.names import fold_name
 from postern.domain.identity.principal import Account, Principal, PrincipalKind
-from postern.domain.rules.access import Decision, explain
+from postern.domain.rules.access import Decision, Ground, explain
 from postern.domain.rules.access_rule import AccessRule
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import Connection, check_tags
@@ -29,7 +29,8 @@ from postern.store.ports.target_ports import ConnectionStore
 class Explained:
     """Why `account` can or cannot use the connection.
 
-    `others` are rules that would allow it, if they were in one of their groups; only for administrators and auditors.
+    `others` are rules that would allow it, if they were in one of their groups, and `once_enforced` is what would apply
+    if access control was on; both only for administrators and auditors.
     `reviews`: the required approvers, for each verb.
     """
 
@@ -40,10 +41,11 @@ class Explained:
     reason: str
     others: tuple[AccessRule, ...]
     reviews: tuple[RequiredReviews, ...]
+    once_enforced: Decision | None
 
 
 class AccessRules(ResourceService[AccessRule]):
-    """A change ends the sessions of those who lose access at once."""
+    """A change at once ends the sessions of users that lose access."""
 
     noun = "access rule"
 
@@ -68,10 +70,10 @@ class AccessRules(ResourceService[AccessRule]):
         return AccessRule(key, org_id, "")
 
     async def resolve(self, current: AccessRule, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        found = dict(fields)
-        if "groups" in found:
-            found["groups"] = checked_groups(found["groups"])
-        return await with_connection_ids(self._connections, current.org_id, found)
+        resolved = dict(fields)
+        if "groups" in resolved:
+            resolved["groups"] = checked_groups(resolved["groups"])
+        return await with_connection_ids(self._connections, current.org_id, resolved)
 
     async def check(self, resource: AccessRule) -> None:
         if not 1 <= len(resource.groups) <= MAX_GROUPS:
@@ -95,10 +97,13 @@ class AccessRules(ResourceService[AccessRule]):
         decision = await self._control.decide(subject, found_connection)
         allowed, reason = decision.allowed, explain(decision)
         if not subject.is_active:
-            allowed, reason = False, f"this user is {subject.status}, and only active ones may use anything"
+            allowed, reason = False, f"this user is {subject.status}; only active users can use connections"
         others = decision.would if principal.sees_all else ()
         reviews = [await self._needed.explain(subject, found_connection, verb) for verb in (Verb.CONNECT, Verb.EXEC)]
-        return Explained(found_connection, account, decision, allowed, reason, others, tuple(reviews))
+        preview = None
+        if principal.sees_all and decision.ground is Ground.NOT_ENFORCED and subject.is_active:
+            preview = await self._control.decide_once_enforced(subject, found_connection)
+        return Explained(found_connection, account, decision, allowed, reason, others, tuple(reviews), preview)
 
     async def _account(self, principal: Principal, whose: str | None) -> Account:
         own_account = await self._principals.get(principal.org_id, principal.id)

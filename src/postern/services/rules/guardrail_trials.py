@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Count, Page
@@ -31,7 +31,7 @@ MAX_PERIOD = timedelta(days=366)
 LONGEST = 600.0  # seconds
 MOST_AT_ONCE = 2  # simulations in one process
 MAX_ANSWERS = 20_000_000  # texts
-_PIECE = 5_000  # steps that are judged in one go …
+_PIECE = 5_000  # steps that are judged at a time …
 _MOMENT = 0.2  # … or for so many seconds
 _MOST_LOST = 10  # reasons of one session
 _PAGE = 100  # sessions
@@ -96,7 +96,7 @@ class GuardrailTrials:
         saved = None if name_or_id is None else await self._guardrails.get(principal, name_or_id)
         if draft is None:
             if saved is None:
-                raise Invalid("guardrail: give the identifier of a guardrail, or a draft of one", field="guardrail")
+                raise Invalid("guardrail: give the id of a guardrail, or a draft", field="guardrail")
             return saved
         base = saved or Guardrail(uuid4(), principal.org_id, draft["name"])
         rail = replace(base, input=draft["input"], output=draft["output"])
@@ -112,8 +112,8 @@ class GuardrailTrials:
         if len(text) > MAX_TEXT:
             raise Invalid(f"text: at most {MAX_TEXT} characters", field="text")
         if dialect and dialect not in set(DIALECTS.values()):
-            known = ", ".join(sorted(set(DIALECTS.values())))
-            raise Invalid(f"dialect: {dialect!r} is not one of {known}", field="dialect")
+            dialects = ", ".join(sorted(set(DIALECTS.values())))
+            raise Invalid(f"dialect: {dialect!r} is not one of {dialects}", field="dialect")
         judge = self._able()
         if is_output:
             return await asyncio.to_thread(judge.try_output, rail, text)
@@ -121,7 +121,7 @@ class GuardrailTrials:
 
     def _able(self) -> TrialJudge:
         if self._judge is None:
-            raise Invalid("guardrails cannot be tried by this process")
+            raise Invalid("this process cannot try guardrails; ask the operator of the gateway")
         return self._judge
 
     async def simulate(self, principal: Principal, rail: Guardrail, period: Period) -> AsyncGenerator[Simulation]:
@@ -167,7 +167,7 @@ class GuardrailTrials:
     @contextmanager
     def _place(self) -> Iterator[None]:
         if self._running >= MOST_AT_ONCE:
-            raise TooMany(f"{MOST_AT_ONCE} simulations run already; try again when one of them has ended")
+            raise TooMany(f"{MOST_AT_ONCE} simulations are already running; try again when one of them has ended")
         self._running += 1
         try:
             yield
@@ -176,8 +176,8 @@ class GuardrailTrials:
 
     async def _find_sessions(self, principal: Principal, period: Period) -> AsyncIterator[Session]:
         """Yield sessions, newest first, on each connection in turn."""
-        wanted: Sequence[str | None] = period.connections or (None,)
-        for connection in wanted:
+        connections: Sequence[str | None] = period.connections or (None,)
+        for connection in connections:
             conditions = SessionFilter(connection=connection, start=period.start, end=period.end)
             page = Page(limit=_PAGE, count=Count.NONE)
             while True:
@@ -192,11 +192,11 @@ class GuardrailTrials:
 class _Run:
     """A running simulation."""
 
-    def __init__(self, judge: TrialJudge, rail: Guardrail, recordings: Recordings, found: Simulation) -> None:
+    def __init__(self, judge: TrialJudge, rail: Guardrail, recordings: Recordings, simulation: Simulation) -> None:
         self._judge = judge
         self._rail = rail
         self._recordings = recordings
-        self._found = found
+        self._found = simulation
         self._judges: dict[str, Callable[[], SessionJudge]] = {}
 
     async def read(self, session: Session) -> AsyncIterator[None]:
@@ -219,14 +219,14 @@ class _Run:
         for reason in reading.lost:
             self._found.skip(f"a part of it: {reason}")
         if reading.hits:
-            self._found.session_hit(session.id)
+            self._found.session_hit(session, reading.hits)
 
     def _open(self, session: Session) -> _Reading:
         dialect = DIALECTS.get(self._recordings.protocol(session), "")
         judge = self._judges.get(dialect)
         if judge is None:
             judge = self._judges[dialect] = self._judge.over(self._rail, dialect)
-        return _Reading(session.id, self._recordings.steps(session, answers=bool(self._rail.output)), judge())
+        return _Reading(session, self._recordings.steps(session, answers=bool(self._rail.output)), judge())
 
     def _piece(self, reading: _Reading) -> None:
         """Read a piece, in a thread, for _MOMENT at most."""
@@ -248,7 +248,7 @@ class _Run:
 class _Reading:
     """The progress in one session. `lost`: why parts of it could not be evaluated."""
 
-    session_id: UUID
+    session: Session
     steps: Iterator[Step]
     judge: SessionJudge
     last: RecordedStatement | None = None
@@ -256,40 +256,40 @@ class _Reading:
     lost: set[str] = field(default_factory=set)
     is_done: bool = False
 
-    def take(self, step: Step, found: Simulation) -> None:
+    def take(self, step: Step, simulation: Simulation) -> None:
         if isinstance(step, LostPart):
             if len(self.lost) < _MOST_LOST:
                 self.lost.add(step.reason)
         elif isinstance(step, RecordedStatement):
             self.last = step
-            found.statements_read += not step.prepared
-            found.values_read += len(step.values)
-            self._note(self.judge.judge_statement(step), step.at, found, "input")
+            simulation.statements_read += not step.prepared
+            simulation.values_read += len(step.values)
+            self._note(self.judge.judge_statement(step), step.at, simulation, "input")
         else:
-            found.answers_read += len(step.texts)
-            self._note(self.judge.judge_answer(step), step.at, found, "output")
+            simulation.answers_read += len(step.texts)
+            self._note(self.judge.judge_answer(step), step.at, simulation, "output")
 
-    def _note(self, hit: Hit | None, at: float, found: Simulation, direction: str) -> None:
+    def _note(self, hit: Hit | None, at: float, simulation: Simulation, direction: str) -> None:
         if hit is not None:
             self.hits += 1
-            found.hit(self.session_id, at, self.last, hit, direction)
+            simulation.hit(self.session, at, self.last, hit, direction)
 
 
 def _caveats(rail: Guardrail) -> list[str]:
-    found = []
+    caveats = []
     if rail.judges_statements:
-        found.append(
-            "views and functions of the targets as they were then are not known: statements that use them may count as "
-            "unknown, where a session would know them"
+        caveats.append(
+            "the views and functions of the targets at that time are not known here: statements that use them can "
+            "count as unknown, although the session knew them"
         )
     if rail.output:
-        found.append(
+        caveats.append(
             "answers are evaluated as recorded: values that masking replaced and output that a rule withheld "
             "cannot match, and output beyond the recording's limit is not recorded"
         )
     if rail.counts_rows:
-        found.append("rows are counted by statement; rows that were not sent to the client are not counted")
-    return found
+        caveats.append("rows are counted by statement; rows that were not sent to the client are not counted")
+    return caveats
 
 
 def _require_reader(principal: Principal) -> None:

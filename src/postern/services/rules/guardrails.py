@@ -16,12 +16,12 @@ MAX_DESCRIPTION = 10_000
 _NAMED = 5  # connections that an error names
 
 ADVISORY = (
-    "input rules are advisory on {connections}: what a shell or a program makes of a line cannot be known, and at a "
-    "terminal its keys have arrived before it is judged"
+    "input rules are advisory on {connections}: Postern cannot know what a shell or program makes of a line, and a "
+    "terminal's target receives the keys before the line is complete"
 )
 ADVISORY_OUTPUT = (
-    "output rules on {connections} judge the text that a terminal shows: what a program encodes (base64, compression) "
-    "passes them"
+    "output rules on {connections} check the text that a terminal shows: they do not find text that a program encodes "
+    "(base64, compression)"
 )
 
 
@@ -62,5 +62,5 @@ class Guardrails(ConnectionRules[Guardrail]):
         shells = [
             connection.name for connection in await self.connections_of(guardrail) if connection.protocol in TEXTUAL
         ]
-        told = ((guardrail.input, ADVISORY), (guardrail.output, ADVISORY_OUTPUT))
-        return [text.format(connections=", ".join(shells)) for rules, text in told if shells and rules]
+        hints = ((guardrail.input, ADVISORY), (guardrail.output, ADVISORY_OUTPUT))
+        return [text.format(connections=", ".join(shells)) for rules, text in hints if shells and rules]

@@ -8,10 +8,7 @@ from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 from postern.domain.identity.principal import Principal
-from postern.domain.rules.masking import (
-    MaskingRule,
-    check_rule,
-)
+from postern.domain.rules.masking import DetectedType, MaskingRule, check_rule
 from postern.domain.rules.masking_presets import PRESETS, MaskingPreset
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import TEXTUAL, Connection
@@ -53,7 +50,7 @@ class MaskingEngine(Protocol):
 
 class MaskingRules(ConnectionRules[MaskingRule]):
     """`compiles(pattern)` returns None, or why the engine rejects it; `engine` also masks sessions; `models` are the
-    types that a language model finds here."""
+    types that a language model finds here, `types` all that can be detected."""
 
     noun = "masking rule"
 
@@ -69,25 +66,32 @@ class MaskingRules(ConnectionRules[MaskingRule]):
         engine: MaskingEngine,
         enforceable: frozenset[str],
         models: frozenset[str] = frozenset(),
+        types: tuple[DetectedType, ...] = (),
     ) -> None:
         super().__init__(store, connections, signals, now, enforceable)
         self._access = access
         self._compiles = compiles
         self._engine = engine
         self._models = models
+        self._types = types
 
     def presets(self, principal: Principal) -> tuple[MaskingPreset, ...]:
         """Return the preset rules. Raises Denied."""
         require_reader(principal, "masking rules")
         return PRESETS
 
+    def types(self, principal: Principal) -> tuple[DetectedType, ...]:
+        """Return the information types that a rule can name, by name. Raises Denied."""
+        require_reader(principal, "masking rules")
+        return self._types
+
     async def test(self, principal: Principal, fields: Mapping[str, Any], samples: Samples) -> MaskedSamples:
         """Return samples as a rule, saved or not, would mask them; nothing is stored. Raises Denied, Invalid."""
         require_reader(principal, "masking rules")
         _check_samples(samples)
-        given = {name: value for name, value in fields.items() if name != "connection_ids"}
+        values = {name: value for name, value in fields.items() if name != "connection_ids"}
         blank = self.blank(uuid4(), principal.org_id)
-        rule = await self.merge(blank, blank, given)
+        rule = await self.merge(blank, blank, values)
         return self._engine(rule, await self._access.masking_key(principal.org_id), samples)
 
     def blank(self, key: UUID, org_id: UUID) -> MaskingRule:
@@ -99,7 +103,7 @@ class MaskingRules(ConnectionRules[MaskingRule]):
 
     async def check_connection(self, rule: MaskingRule, connection: Connection) -> str | None:
         if connection.protocol in TEXTUAL and not rule.finds:
-            return "what it prints has no columns, so a rule for it needs types to look for"
+            return "its output has no columns, so its rules need information types"
         return None
 
 

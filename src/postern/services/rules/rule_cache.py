@@ -13,7 +13,7 @@ from postern.store.ports.common_ports import Clock, Signals, Topic
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-# A safety net under the `policy.changed` signal, should one ever be lost.
+# Fallback for lost `policy.changed` signals.
 _RULES_STAY = timedelta(seconds=30)
 _ORGANISATIONS_KEPT = 1_000
 
@@ -42,12 +42,12 @@ class RuleCache(Generic[R]):
 
     async def get(self, org_id: UUID) -> Sequence[R]:
         """Return the rules. Raises Unavailable when they cannot be read."""
-        kept = self._kept.get(org_id)
-        if kept is not None and self._now() < kept.until:
-            return kept.rules
+        cached = self._kept.get(org_id)
+        if cached is not None and self._now() < cached.until:
+            return cached.rules
         generation = self._generation
         rules = await self._source.all(org_id)
-        if generation == self._generation:  # else something changed while we asked: good for now, not to keep
+        if generation == self._generation:  # changed during the load: use it, do not cache it
             if len(self._kept) >= _ORGANISATIONS_KEPT:
                 self._kept.clear()
             self._kept[org_id] = _Kept(rules, self._now() + _RULES_STAY)

@@ -24,7 +24,7 @@ def check_description(description: str) -> None:
 async def checked_connections(
     store: ConnectionStore,
     org_id: UUID,
-    given: tuple[str, ...],
+    names: tuple[str, ...],
     field: str = "connection_names",
     *,
     tagged: bool = True,
@@ -33,14 +33,14 @@ async def checked_connections(
 
     `tagged`: this rule can name tags, too.
     """
-    if len(given) > MAX_CONNECTIONS:
+    if len(names) > MAX_CONNECTIONS:
         more = "; give more of them a tag" if tagged else "; make another rule for more of them"
         raise Invalid(f"{field}: at most {MAX_CONNECTIONS}{more}", field=field)
-    found = await store.ids_of(org_id, given) if given else {}
-    for text in given:
-        if text not in found:
+    ids = await store.ids_of(org_id, names) if names else {}
+    for text in names:
+        if text not in ids:
             raise Invalid(f"{field}: there is no connection {text!r}", field=field)
-    return frozenset(found.values())
+    return frozenset(ids.values())
 
 
 async def with_connection_ids(
@@ -53,20 +53,20 @@ async def with_connection_ids(
 ) -> dict[str, Any]:
     """Return the fields with `connection_ids` instead of `connections`, where these are given. Raises Invalid."""
     if "connections" in fields:
-        given = tuple(fields.pop("connections"))
-        fields["connection_ids"] = await checked_connections(store, org_id, given, field, tagged=tagged)
+        names = tuple(fields.pop("connections"))
+        fields["connection_ids"] = await checked_connections(store, org_id, names, field, tagged=tagged)
     return fields
 
 
-def printable_groups(given: Sequence[str], field: str) -> tuple[str, ...]:
+def printable_groups(groups: Sequence[str], field: str) -> tuple[str, ...]:
     """Return each name once, in Unicode's form C, in the given order. Raises Invalid.
 
     Reviewers read these names, so characters that hide or reverse the text beside them are rejected.
     """
-    if len(given) > MAX_GROUPS:
+    if len(groups) > MAX_GROUPS:
         raise Invalid(f"{field}: at most {MAX_GROUPS}", field=field)
-    known = checked_groups(given, field)
-    for name in sorted(known):
+    valid_groups = checked_groups(groups, field)
+    for name in sorted(valid_groups):
         if not name.isprintable():
             raise Invalid(f"{field}: {name!r} must have printable characters only", field=field)
-    return tuple(dict.fromkeys(unicodedata.normalize("NFC", name) for name in given))
+    return tuple(dict.fromkeys(unicodedata.normalize("NFC", name) for name in groups))

@@ -1,9 +1,9 @@
-"""The runbook rules of an organisation: who can run which runbook on which connection."""
+"""The runbook rules of an organisation: which users can run which runbook on which connection."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from uuid import UUID
@@ -19,7 +19,7 @@ _NOWHERE: frozenset[UUID] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What one principal can run, under the rules of one moment: with `everything`, all runbooks on all connections."""
+    """What one principal can run, under the rules at one time: with `everything`, all runbooks on all connections."""
 
     everything: bool = False
     # Repository → what the path of a file begins with → where; None for every connection.
@@ -46,12 +46,12 @@ class Allowed:
         if self.everything:
             return None
         patterns = self._patterns.get(repository, {})
-        found: frozenset[UUID] | None = _NOWHERE
+        connections: frozenset[UUID] | None = _NOWHERE
         for length in self._lengths.get(repository, ()):
-            if length > len(file) or found is None:
+            if length > len(file) or connections is None:
                 break
-            found = _both(found, patterns.get(file[:length], _NOWHERE))
-        return found
+            connections = _both(connections, patterns.get(file[:length], _NOWHERE))
+        return connections
 
     def spans(self, repository: str, files: Sequence[str]) -> Iterator[tuple[int, int, frozenset[UUID] | None]]:
         """Yield ranges of the sorted paths (first, last, `where`), with the same connections in each.
@@ -65,9 +65,13 @@ class Allowed:
         for first, last in pairwise(edges):
             yield first, last, self.where(repository, files[first])
 
-    def any_on(self, connection_id: UUID) -> bool:
-        places = (where for patterns in self._patterns.values() for where in patterns.values())
-        return self.everything or any(where is None or connection_id in where for where in places)
+    def usable(self, connection_ids: Collection[UUID]) -> Collection[UUID]:
+        """Return those connections on which the rules allow any runbook."""
+        allowed = None if self.everything else _NOWHERE
+        for patterns in self._patterns.values():
+            for where in patterns.values():
+                allowed = _both(allowed, where)
+        return connection_ids if allowed is None else allowed.intersection(connection_ids)
 
 
 class RunbookRights:
@@ -89,15 +93,19 @@ class RunbookRights:
         return is_allowed(rules, repository, file, connection_id, principal.groups, is_admin=principal.is_admin)
 
     async def any_on(self, principal: Principal, connection_id: UUID) -> bool:
-        return (await self.of(principal)).any_on(connection_id)
+        return connection_id in await self.usable(principal, [connection_id])
+
+    async def usable(self, principal: Principal, connection_ids: Collection[UUID]) -> Collection[UUID]:
+        """Return those connections on which the principal can run any runbook."""
+        return (await self.of(principal)).usable(connection_ids)
 
 
-def _both(one: frozenset[UUID] | None, other: frozenset[UUID] | None) -> frozenset[UUID] | None:
+def _both(first: frozenset[UUID] | None, second: frozenset[UUID] | None) -> frozenset[UUID] | None:
     """Return the union, as the very same set where one contains all: hashing a new set for each runbook would dominate
     a list."""
-    if one is None or other is None:
+    if first is None or second is None:
         return None
-    return one | other if one and other else one or other
+    return first | second if first and second else first or second
 
 
 def _run(files: Sequence[str], name: str) -> tuple[int, int]:

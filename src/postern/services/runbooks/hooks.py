@@ -17,7 +17,7 @@ from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.runbook_ports import HookRunStore, RepositoryHooks, SnapshotStore
 
 MAX_SHOWN = 100  # runs of one session
-# Signals stay on one machine: that long a worker of another one goes on with hooks that were switched off.
+# Signals stay on one machine: workers of another one use switched-off hooks for up to this time.
 _STAYS = 30  # seconds
 _ORGANISATIONS_KEPT = 1_000
 _MAX_KEPT = 64_000_000  # characters, of all organisations
@@ -49,20 +49,20 @@ class RunbookHooks:
 
     async def of(self, org_id: UUID, kind: HookKind) -> Sequence[HookScript]:
         """Return hooks by the names of their repositories; none where hooks are disabled. Raises Unavailable."""
-        kept = self._kept.get(org_id)
-        if kept is None or kept.until <= self._now():
-            kept = await asyncio.shield(self._read(org_id))
-        return kept.scripts[kind]
+        cached = self._kept.get(org_id)
+        if cached is None or cached.until <= self._now():
+            cached = await asyncio.shield(self._read(org_id))
+        return cached.scripts[kind]
 
     def is_none(self, org_id: UUID, kind: HookKind) -> bool:
         """Return whether the cache shows that there are none, as for most organisations."""
-        kept = self._kept.get(org_id)
-        return kept is not None and kept.until > self._now() and not kept.scripts[kind]
+        cached = self._kept.get(org_id)
+        return cached is not None and cached.until > self._now() and not cached.scripts[kind]
 
     async def record_run(self, run: HookRun) -> None:
         """Store the result of a run, truncated; nothing where its session is gone. Raises Unavailable."""
         outcome = run.outcome
-        reason = "".join(one if one.isprintable() else " " for one in outcome.reason[:MAX_REASON])
+        reason = "".join(character if character.isprintable() else " " for character in outcome.reason[:MAX_REASON])
         output = outcome.output[:MAX_OUTPUT].encode("utf-8", "replace").decode()
         await self._runs.add(replace(run, outcome=replace(outcome, output=output, reason=reason)))
 
@@ -72,11 +72,11 @@ class RunbookHooks:
         The session's owner does not see a hook's output. Raises NotFound, Denied.
         """
         session = await self._sessions.get(principal, session_id)
-        require_reader(principal, "what became of session hooks")
+        require_reader(principal, "results of session hooks")
         runs = await self._runs.of(session.org_id, session.id, MAX_SHOWN)
         if session.recording_purged_at is None:
             return runs
-        return [replace(run, outcome=replace(run.outcome, output="")) for run in runs]  # also while that goes on
+        return [replace(run, outcome=replace(run.outcome, output="")) for run in runs]  # also during the purge
 
     def _read(self, org_id: UUID) -> asyncio.Task[_Kept]:
         task = self._reading.get(org_id)
@@ -100,29 +100,31 @@ class RunbookHooks:
             del self._reading[org_id]
         if task.cancelled() or task.exception() is not None or not is_newest:
             return
-        kept = task.result()
+        result = task.result()
         self._kept.pop(org_id, None)
         if (
             len(self._kept) >= _ORGANISATIONS_KEPT
-            or kept.size + sum(one.size for one in self._kept.values()) > _MAX_KEPT
+            or result.size + sum(cached.size for cached in self._kept.values()) > _MAX_KEPT
         ):
             self._kept.clear()
-        self._kept[org_id] = kept
+        self._kept[org_id] = result
 
     def _on_changed(self, payload: Mapping[str, str]) -> None:
         if payload.get("name") == SETTING:
             self._forget(payload.get("org_id"))
 
     def _forget(self, org_id: str | None = None) -> None:
-        for known in (self._kept, self._reading):
+        for by_org in (self._kept, self._reading):
             if org_id is None:
-                known.clear()
+                by_org.clear()
             else:
-                known.pop(UUID(org_id), None)
+                by_org.pop(UUID(org_id), None)
 
 
-def _scripts(found: Sequence[RepositoryHooks], kind: HookKind) -> Sequence[HookScript]:
+def _scripts(repositories: Sequence[RepositoryHooks], kind: HookKind) -> Sequence[HookScript]:
     name = FILE_OF[kind]
     return [
-        HookScript(kind, hooks.repository, hooks.commit, hooks.texts[name]) for hooks in found if name in hooks.texts
+        HookScript(kind, hooks.repository, hooks.commit, hooks.texts[name])
+        for hooks in repositories
+        if name in hooks.texts
     ]

@@ -25,8 +25,8 @@ from postern.store.ports.runbook_ports import Outline, SnapshotStore
 log = logging.getLogger(__name__)
 
 HOLDS = timedelta(seconds=1)
-FIRST_WAIT = 5.0  # seconds that one waits for a repository that was never read, from when reading it began
-OPENED = 10.0  # seconds that one waits until what was read is opened
+FIRST_WAIT = 5.0  # seconds that a caller waits for the first reading of a repository, from its start
+OPENED = 10.0  # seconds that a caller waits until a snapshot is opened
 MAX_KEPT = 128_000_000  # characters of all repositories
 
 NO_REPOSITORY = (
@@ -88,10 +88,10 @@ class RunbookLibrary:
         ]
         if attempts:
             passed = asyncio.get_running_loop().time() - min(attempt.began for attempt in attempts)
-            done, _ = await asyncio.wait({one.task for one in attempts}, timeout=max(FIRST_WAIT - passed, 0))
+            done, _ = await asyncio.wait({item.task for item in attempts}, timeout=max(FIRST_WAIT - passed, 0))
             if done:
                 outlines = await self._outlines(org_id)
-        return list(await asyncio.gather(*(self._shelf(org_id, one) for one in outlines)))
+        return list(await asyncio.gather(*(self._shelf(org_id, item) for item in outlines)))
 
     async def find(self, org_id: UUID, repository: str, file: str) -> Runbook:
         """Return a runbook. `repository`: a name, an address or an identifier; empty for the only one.
@@ -134,23 +134,23 @@ class RunbookLibrary:
 
     async def _outlines(self, org_id: UUID) -> Sequence[Outline]:
         now = self._now()
-        kept = self._kept.get(org_id)
-        # One that an attempt outran would say of a repository that was just read that it never was.
-        while kept is None or kept.until <= now or kept.over != self._reading.over(org_id):
+        cached = self._kept.get(org_id)
+        # An outline from before the attempt would call a repository unread that was just read.
+        while cached is None or cached.until <= now or cached.over != self._reading.over(org_id):
             over = self._reading.over(org_id)
-            kept = self._kept[org_id] = _Kept(await self._snapshots.outlines(org_id), now + HOLDS, over)
-        return kept.outlines
+            cached = self._kept[org_id] = _Kept(await self._snapshots.outlines(org_id), now + HOLDS, over)
+        return cached.outlines
 
     def _select_shelf(self, shelves: Sequence[Shelf], repository: str) -> Shelf:
         if not shelves:
             raise NotFound(NO_REPOSITORY)
         if not repository and len(shelves) > 1:
             names = ", ".join(shelf.outline.name for shelf in shelves)
-            raise Invalid(f"repository: say which one: {names}", field="repository")
-        wanted = (repository, _name_of(repository))
+            raise Invalid(f"repository: is required; the repositories are {names}", field="repository")
+        accepted_names = (repository, _name_of(repository))
         for shelf in shelves:
             outline = shelf.outline
-            if not repository or outline.name in wanted or str(outline.id) == repository.lower():
+            if not repository or outline.name in accepted_names or str(outline.id) == repository.lower():
                 return shelf
         raise NotFound(f"there is no repository {repository!r}")
 
@@ -159,18 +159,18 @@ class RunbookLibrary:
             return Shelf(outline, None, "it is being read for the first time; try again in a few seconds")
         if outline.commit is None:
             return Shelf(outline, None, outline.error)
-        held = self._held.get((org_id, outline.id))
-        same = held is not None and held.settings_at == outline.settings_at
-        if held is not None and same:
+        cached = self._held.get((org_id, outline.id))
+        same = cached is not None and cached.settings_at == outline.settings_at
+        if cached is not None and same:
             self._held.move_to_end((org_id, outline.id))
-            if held.books.commit == outline.commit:
-                return Shelf(outline, held.books, outline.error)
+            if cached.books.commit == outline.commit:
+                return Shelf(outline, cached.books, outline.error)
         task = self._load(org_id, outline)
-        is_known = held is not None and same
+        is_known = cached is not None and same
         if wait or not is_known:
             await asyncio.wait({task}, timeout=OPENED)
-        if held is not None and is_known and not (wait and task.done()):
-            return Shelf(replace(outline, commit=held.books.commit), held.books, outline.error)
+        if cached is not None and is_known and not (wait and task.done()):
+            return Shelf(replace(outline, commit=cached.books.commit), cached.books, outline.error)
         if not task.done():
             return Shelf(outline, None, "its last state is being loaded; try again in a few seconds")
         try:
@@ -192,15 +192,15 @@ class RunbookLibrary:
     def _forget_task(self, key: tuple[UUID, UUID, datetime, str], task: asyncio.Task[Books | None]) -> None:
         self._loading.pop(key, None)
         if not task.cancelled() and task.exception() is not None:
-            log.warning("the snapshot of repository %s cannot be opened: %s", key[1], task.exception())
+            log.warning("snapshot cannot be opened: repository=%s error=%s", key[1], task.exception())
 
     async def _load_books(self, org_id: UUID, outline: Outline) -> Books | None:
-        async with self._turns.of(org_id):  # what it is opened from, too, is in memory only so long
+        async with self._turns.of(org_id):  # bounds the memory for snapshots that are being opened
             fetched = await self._snapshots.get(org_id, outline.id)
             if fetched is None or fetched.snapshot is None:
                 return None
-            snapshot, held = fetched.snapshot, self._held.get((org_id, outline.id))
-            before = None if held is None else held.books
+            snapshot, cached = fetched.snapshot, self._held.get((org_id, outline.id))
+            before = None if cached is None else cached.books
             books = await self._turns.do(lambda slices: books_of(outline.name, snapshot, before, slices))
         self._held[org_id, outline.id] = _Held(fetched.settings_at, books)
         self._held.move_to_end((org_id, outline.id))
@@ -210,8 +210,8 @@ class RunbookLibrary:
     def _make_room(self) -> None:
         """Drop the least recently used books of the organisation that has most, so that others keep theirs."""
         sizes: Counter[UUID] = Counter()
-        for (org_id, _), held in self._held.items():
-            sizes[org_id] += held.books.size
+        for (org_id, _), cached in self._held.items():
+            sizes[org_id] += cached.books.size
         while len(self._held) > 1 and sizes.total() > MAX_KEPT:
             largest = max(sizes, key=lambda org_id: sizes[org_id])
             oldest = next(key for key in self._held if key[0] == largest)

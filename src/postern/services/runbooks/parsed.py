@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 MAX_LISTED = 100_000  # characters of one runbook's entry in lists
 MAX_LISTS = 4_000_000  # of all that are good, in one repository
 SECONDS = 60.0  # of a processor, for all files of a repository
-_MAX_ERROR = 500  # characters: some have words of the file in them
-_TOO_LONG = "it asks for more than a list can show; let it ask for less, or keep fewer runbooks in this repository"
-_TOO_LATE = "the runbooks before it took all the time that reading those of one repository may take; make them simpler"
+_MAX_ERROR = 500  # characters: some errors quote the file
+_TOO_LONG = "its parameters are longer than a list can show; shorten them, or keep fewer runbooks in this repository"
+_TOO_LATE = "reading the runbooks before it took all of the time limit of a repository; make them simpler"
 
 _WHERE_SET = ("default", "placeholder", "pattern", "minlength", "maxlength", "order", "asenv")
 
@@ -63,19 +63,19 @@ def books_of(repository: str, snapshot: Snapshot, before: Books | None, slices: 
     for runbook in _runbooks_of(repository, snapshot, before):
         runbooks.append(runbook)
         slices.rest()
-    told = {
+    header = {
         "repository": repository,
         "commit": snapshot.commit,
         "commit_author": snapshot.author,
         "commit_message": snapshot.message,
     }
-    texts = (*(one.text or "" for one in runbooks), *(one.listed for one in runbooks))
+    texts = (*(entry.text or "" for entry in runbooks), *(entry.listed for entry in runbooks))
     return Books(
         commit=snapshot.commit,
         author=snapshot.author,
         message=snapshot.message,
-        runbooks={one.path: one for one in sorted(runbooks, key=lambda one: one.path)},
-        listed=_open(told),
+        runbooks={entry.path: entry for entry in sorted(runbooks, key=lambda entry: entry.path)},
+        listed=_open(header),
         size=sum(map(len, texts)),
     )
 
@@ -86,14 +86,14 @@ def metadata_of(parameters: tuple[Parameter, ...]) -> dict[str, dict[str, Any]]:
 
 
 def _attributes_of(parameter: Parameter) -> dict[str, Any]:
-    shown: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "description": parameter.description,
         "required": parameter.required,
         "type": parameter.type,
     }
     if parameter.options or parameter.type == "select":
-        shown["options"] = list(parameter.options)
-    return shown | {name: value for name in _WHERE_SET if (value := getattr(parameter, name)) not in (None, "")}
+        attributes["options"] = list(parameter.options)
+    return attributes | {name: value for name in _WHERE_SET if (value := getattr(parameter, name)) not in (None, "")}
 
 
 def _runbooks_of(repository: str, snapshot: Snapshot, before: Books | None) -> Iterator[Runbook]:
@@ -120,9 +120,9 @@ def _runbook_of(repository: str, commit: str, file: RunbookFile) -> Runbook:
             parameters = parse(file.text).parameters
         except TemplateError as problem:
             error = problem.message
-        except Exception:  # what one file does to the parser must not hide the others
-            log.exception("the runbook %s of %s cannot be parsed", file.path, repository)
-            error = "something went wrong in the gateway while it was read; its log says more"
+        except Exception:  # one broken file must not hide the others
+            log.exception("runbook cannot be parsed: repository=%s file=%s", repository, file.path)
+            error = "internal error of the gateway while it was read; see the log of the gateway"
     return _entry(repository, commit, file, parameters, error)
 
 
@@ -132,5 +132,5 @@ def _entry(repository: str, commit: str, file: RunbookFile, parameters: tuple[Pa
     return Runbook(repository, file.path, commit, file.text, parameters, error, listed)
 
 
-def _open(told: Mapping[str, Any]) -> str:
-    return json.dumps(told, separators=(",", ":"))[:-1]
+def _open(header: Mapping[str, Any]) -> str:
+    return json.dumps(header, separators=(",", ":"))[:-1]

@@ -60,7 +60,7 @@ class Repositories(ResourceService[Repository]):
     """
 
     noun = "repository"
-    kept = frozenset({*REPOSITORY_SECRETS, "updated_at"})
+    preserved_fields = frozenset({*REPOSITORY_SECRETS, "updated_at"})
 
     def __init__(
         self, store: RepositoryStore, library: RunbookLibrary, fetcher: RepositoryFetcher, signals: Signals, now: Clock
@@ -86,7 +86,8 @@ class Repositories(ResourceService[Repository]):
         url = fields.get("git_url", current.git_url)
         if current.name and repository_id(url) != current.id:
             raise Malformed(
-                f"git_url: this is the repository {current.git_url}; add one with the other address, and remove this",
+                f"git_url: cannot be changed from {current.git_url}; add a repository with the new address, and remove "
+                "this one",
                 field="git_url",
             )
         return {**fields, "git_url": url, "name": _name_of(url)}
@@ -105,31 +106,35 @@ class Repositories(ResourceService[Repository]):
 
     async def announce(self, before: Repository | None, after: Repository | None) -> None:
         repository = after or before
-        assert repository is not None, "a change is one of something"
+        assert repository is not None, "a change has a state before or after"
         await self._publish(repository.org_id)
 
     def audit_view(self, resource: Repository) -> object:
         """Return the fields, and which secrets are set."""
         return {name: getattr(resource, name) for name in _AUDITED} | {"set": resource.secrets_set}
 
-    async def replace_all(self, principal: Principal, given: Sequence[Mapping[str, Any]]) -> None:
+    async def replace_all(self, principal: Principal, new_fields: Sequence[Mapping[str, Any]]) -> None:
         """Replace all repositories. Raises Denied, Malformed when two are the same repository, Invalid, Conflict."""
         self.require_admin(principal)
-        if len(given) > MAX_REPOSITORIES:
-            raise Invalid(f"repositories: {MAX_REPOSITORIES} at most", field="repositories")
+        if len(new_fields) > MAX_REPOSITORIES:
+            raise Invalid(f"repositories: at most {MAX_REPOSITORIES}", field="repositories")
         before = {repository.id: repository for repository in await self._store.all(principal.org_id)}
         after = []
-        for position, fields in enumerate(given):
+        for position, fields in enumerate(new_fields):
             current = before.get(repository_id(fields["git_url"]))
             base = self.new(principal.org_id) if current is None else self.reset_fields(current)
             after.append(await self._merge_one_of(f"repositories[{position}].", current or base, base, fields))
-        names = [one.name for one in after]
+        names = [item.name for item in after]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise Malformed(f"repositories: {twice} is there more than once, perhaps by two addresses; leave one out")
+            raise Malformed(
+                f"repositories: {twice} is listed more than once, perhaps with two addresses; leave one out"
+            )
         await self._repositories.replace_all(principal.org_id, after, list(before.values()))
         await self._publish(principal.org_id)
-        record_change(*({"repositories": [self.audit_view(one) for one in some]} for some in (before.values(), after)))
+        record_change(
+            *({"repositories": [self.audit_view(item) for item in some]} for some in (before.values(), after))
+        )
 
     async def _merge_one_of(
         self, where: str, current: Repository, base: Repository, fields: Mapping[str, Any]
@@ -142,27 +147,27 @@ class Repositories(ResourceService[Repository]):
 
     async def refresh(self, principal: Principal, name_or_id: str) -> Repository:
         """Read it now and return it with the result. Raises Denied, NotFound."""
-        require_admin(principal, "have runbooks read")
+        require_admin(principal, "refresh runbooks")
         repository = await self.existing(principal, name_or_id)
         await self._library.refresh(principal.org_id, repository.id)
         await self._publish(principal.org_id)
         return await self.existing(principal, str(repository.id))
 
-    async def commit(self, principal: Principal, name_or_id: str, given: FileFields) -> str:
+    async def commit(self, principal: Principal, name_or_id: str, file: FileFields) -> str:
         """Commit a runbook with the principal as its author, and return the commit.
 
         Raises Denied, NotFound, Invalid, Conflict when the file exists and `overwrite` is not set, Unavailable.
         """
         require_admin(principal, "write runbooks")
         repository = await self.existing(principal, name_or_id)
-        path = _checked_path(given.path)
-        if len(given.content.encode()) > MAX_FILE:
-            raise Invalid(f"content: {MAX_FILE} bytes at most", field="content")
-        if len(given.message) > _MAX_MESSAGE:
-            raise Invalid(f"commit_message: {_MAX_MESSAGE} characters at most", field="commit_message")
+        path = _checked_path(file.path)
+        if len(file.content.encode()) > MAX_FILE:
+            raise Invalid(f"content: at most {MAX_FILE} bytes", field="content")
+        if len(file.message) > _MAX_MESSAGE:
+            raise Invalid(f"commit_message: at most {_MAX_MESSAGE} characters", field="commit_message")
         author = f"{_plain(principal.name) or _plain(principal.email)} <{_plain(principal.email)}>"
-        message = given.message or f"Add {path}"
-        commit = await self._fetcher.write(repository, path, given.content, message, author, overwrite=given.overwrite)
+        message = file.message or f"Add {path}"
+        commit = await self._fetcher.write(repository, path, file.content, message, author, overwrite=file.overwrite)
         record_change(None, {"repository": repository.name, "path": path, "commit": commit})
         await self._library.refresh(principal.org_id, repository.id)
         return commit
@@ -183,27 +188,28 @@ def _name_of(git_url: str) -> str:
     return name
 
 
-def _check_fields(given: Repository) -> None:
+def _check_fields(repository: Repository) -> None:
     """Raise Invalid for a bad field."""
     for name, longest in _LONGEST.items():
-        value = getattr(given, name)
+        value = getattr(repository, name)
         text = value.reveal() if isinstance(value, Secret) else value
         if len(text) > longest:
-            raise Invalid(f"{name}: {longest} characters at most", field=name)
+            raise Invalid(f"{name}: at most {longest} characters", field=name)
         if name not in (*REPOSITORY_SECRETS, "ssh_known_hosts") and not text.isprintable():
             raise Invalid(f"{name}: must be printable", field=name)
-    if not 0 <= given.hook_ttl <= MAX_TTL:
+    if not 0 <= repository.hook_ttl <= MAX_TTL:
         raise Invalid(f"git_hook_ttl: must be 0 to {MAX_TTL} seconds", field="git_hook_ttl")
 
 
-def _checked_path(given: str) -> str:
+def _checked_path(text: str) -> str:
     """Return the path from the root of the repository. Raises Invalid."""
-    path = given.removeprefix("/")
+    path = text.removeprefix("/")
     parts = path.split("/")
     odd = any(part in ("", ".", "..") or part.strip() != part or part.lower() == ".git" for part in parts)
     if odd or "\\" in path or ":" in path or len(path) > _MAX_PATH or not path.isprintable():
         raise Invalid(
-            "path: must lead from the root of the repository to a file, as ops/restart.runbook.sh", field="path"
+            "path: must lead from the root of the repository to a file, for example ops/restart.runbook.sh",
+            field="path",
         )
     if MARK not in parts[-1]:
         raise Invalid(
@@ -214,4 +220,4 @@ def _checked_path(given: str) -> str:
 
 def _plain(text: str) -> str:
     """Return the text without characters that a commit's author cannot have."""
-    return "".join(one for one in text if one.isprintable() and one not in "<>").strip()
+    return "".join(character for character in text if character.isprintable() and character not in "<>").strip()

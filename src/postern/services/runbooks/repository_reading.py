@@ -113,7 +113,9 @@ class RepositoryReading:
         self._running.pop(key, None)
         self._over[key[0]] += 1
         if not task.cancelled() and task.exception() is not None:
-            log.info("the result of reading a repository could not be stored: %s", task.exception())
+            log.info(
+                "result of reading a repository could not be stored: repository=%s error=%s", key[1], task.exception()
+            )
 
     async def _attempt(self, org_id: UUID, repository_id: UUID, settings_at: datetime) -> None:
         async with self._slots_of[org_id], self._slots:
@@ -127,8 +129,8 @@ class RepositoryReading:
         try:
             repository = await self._repositories.get(org_id, str(repository_id))
         except Misconfigured as error:
-            log.warning("runbooks: %s", error)
-            return "its credentials do not open with the keys of this server; give them again"
+            log.warning("credentials cannot be decrypted: repository=%s error=%s", repository_id, error)
+            return "its credentials cannot be decrypted with the keys of this server; set them again"
         if repository is None or repository.updated_at != settings_at:
             return ""
         try:
@@ -139,8 +141,8 @@ class RepositoryReading:
         except PosternError as error:
             return error.message
         except Exception:
-            log.exception("%s could not be read", repository.name)
-            return "something went wrong in the gateway; its log says more"
+            log.exception("repository could not be read: repository=%s", repository.name)
+            return "internal error of the gateway; see its log"
         try:
             before = {outline.id: outline.commit for outline in await self._snapshots.outlines(org_id)}.get(
                 repository_id
@@ -156,5 +158,5 @@ class RepositoryReading:
 
 
 def _settings_at(repository: Repository) -> datetime:
-    assert repository.updated_at is not None, "only those of the store are read"
+    assert repository.updated_at is not None, "only stored repositories are read"
     return repository.updated_at

@@ -1,4 +1,4 @@
-"""Runbook rules: administrators define who can run which runbooks on which connections."""
+"""Runbook rules: administrators define which users can run which runbooks on which connections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RunbookRules(ResourceService[RunbookRule]):
     """
 
     noun = "runbook rule"
-    kept = frozenset({"nowhere"})  # a replacement must not open what was closed
+    preserved_fields = frozenset({"nowhere"})  # a replacement must not open what was closed
 
     def __init__(
         self, store: NamedResourceStore[RunbookRule], connections: ConnectionStore, signals: Signals, now: Clock
@@ -36,21 +36,21 @@ class RunbookRules(ResourceService[RunbookRule]):
         return RunbookRule(key, org_id, "")
 
     async def resolve(self, current: RunbookRule, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-        found = dict(fields)
-        if "runbooks" in found:
-            found["runbooks"] = _patterns(found["runbooks"])
-        if "groups" in found:
-            found["groups"] = frozenset(printable_groups(found["groups"], "user_groups"))
-        if "connections" in found:
-            if current.nowhere and not found["connections"]:
+        resolved = dict(fields)
+        if "runbooks" in resolved:
+            resolved["runbooks"] = _patterns(resolved["runbooks"])
+        if "groups" in resolved:
+            resolved["groups"] = frozenset(printable_groups(resolved["groups"], "user_groups"))
+        if "connections" in resolved:
+            if current.nowhere and not resolved["connections"]:
                 # An answer that is edited and sent back must not open what was closed.
                 raise Invalid(
                     "connections: all connections of this rule were deleted, and an empty list means every connection; "
                     "list some, or delete the rule and create another",
                     field="connections",
                 )
-            found["nowhere"] = False
-        return await with_connection_ids(self._connections, current.org_id, found, "connections", tagged=False)
+            resolved["nowhere"] = False
+        return await with_connection_ids(self._connections, current.org_id, resolved, "connections", tagged=False)
 
     async def check(self, resource: RunbookRule) -> None:
         if not resource.runbooks:
@@ -60,17 +60,17 @@ class RunbookRules(ResourceService[RunbookRule]):
             )
 
 
-def _patterns(given: Sequence[RunbookPattern]) -> tuple[RunbookPattern, ...]:
-    if len(given) > MAX_PATTERNS:
-        raise Invalid(f"runbooks: at most {MAX_PATTERNS}; name a folder of them", field="runbooks")
+def _patterns(patterns: Sequence[RunbookPattern]) -> tuple[RunbookPattern, ...]:
+    if len(patterns) > MAX_PATTERNS:
+        raise Invalid(f"runbooks: at most {MAX_PATTERNS}; use folders instead of single runbooks", field="runbooks")
     return tuple(
-        dict.fromkeys(RunbookPattern(_repository(pattern.repository), _beginning(pattern.name)) for pattern in given)
+        dict.fromkeys(RunbookPattern(_repository(pattern.repository), _beginning(pattern.name)) for pattern in patterns)
     )
 
 
-def _repository(given: str) -> str:
+def _repository(text: str) -> str:
     """Return the repository's name, also for its address."""
-    name = given.strip()
+    name = text.strip()
     if "://" in name or "@" in name.partition("/")[0]:
         try:
             name = repository_name(name)
@@ -78,15 +78,15 @@ def _repository(given: str) -> str:
             name = ""
     if not name or len(name) > MAX_REPOSITORY or not name.isprintable():
         raise Invalid(
-            f"runbooks: repository: {given!r} is not host/owner/repository; `GET /runbooks` shows the names",
+            f"runbooks: repository: {text!r} is not host/owner/repository; `GET /runbooks` shows the names",
             field="runbooks",
         )
     return name
 
 
-def _beginning(given: str) -> str:
+def _beginning(text: str) -> str:
     """Return the prefix of paths, from the root of the repository, without a leading slash."""
-    name = given.removeprefix("/")
+    name = text.removeprefix("/")
     if len(name) > MAX_PATH or not name.isprintable():
         raise Invalid(f"runbooks: name: must be printable, and at most {MAX_PATH} characters", field="runbooks")
     return name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from postern.domain.identity.principal import Principal
@@ -50,13 +50,18 @@ class Listing:
         self._rights = rights
 
     async def find(
-        self, principal: Principal, connection: str | None = None, *, with_empty: bool = False
+        self,
+        principal: Principal,
+        connection: str | None = None,
+        search: str | None = None,
+        *,
+        with_empty: bool = False,
     ) -> list[ListedShelf]:
         """Return repositories by name.
 
         `connection`, a name or an identifier: only what can run there, which is nothing where it is hidden from them.
-        `with_empty`: also what they can run nowhere. Raises NotFound where no repository is configured, Unavailable
-        when the store does not answer.
+        `search`: only runbooks with this text in their path, ignoring case. `with_empty`: also what they can run
+        nowhere. Raises NotFound where no repository is configured, Unavailable when the store does not answer.
         """
         shelves = await self._library.shelves(principal.org_id)
         if not shelves:
@@ -64,14 +69,15 @@ class Listing:
         places = await self._places(principal, connection)
         listed = []
         for shelf in shelves:
-            listed.append(ListedShelf(shelf, list(places.parts(shelf, with_empty=with_empty))))
-            await asyncio.sleep(0)  # others have their turn between two of them
+            parts = list(places.parts(shelf, with_empty=with_empty))
+            listed.append(ListedShelf(shelf, parts if search is None else _matching_parts(parts, search.lower())))
+            await asyncio.sleep(0)  # other tasks run between two of them
         return listed
 
     async def get(self, principal: Principal, repository: str, file: str) -> RunbookEntry:
         """Return a runbook. Raises NotFound, also for one that they can run nowhere; Invalid and Unavailable as the
         library."""
-        hidden = f"there is no runbook {file!r} that you may run; see which there are: postern runbooks list"
+        hidden = f"there is no runbook {file!r} that you can run; list them: postern runbooks list"
         try:
             runbook = await self._library.find(principal.org_id, repository, file)
         except NotFound as error:
@@ -85,6 +91,15 @@ class Listing:
         reach = await self._control.reach(principal)
         there = await self._connections.for_runbooks(principal.org_id, reach, connection)
         return _Places(there, await self._rights.of(principal))
+
+
+def _matching_parts(parts: Sequence[RunbookPart], text: str) -> list[RunbookPart]:
+    """Return the runbooks whose path, as it is shown, contains this text, which is in lower case."""
+    matching = [
+        replace(part, runbooks=[runbook for runbook in part.runbooks if text in f"/{runbook.path}".lower()])
+        for part in parts
+    ]
+    return [part for part in matching if part.runbooks]
 
 
 class _Places:
@@ -103,15 +118,15 @@ class _Places:
         if shelf.books is None:
             return
         paths, runbooks = list(shelf.books.runbooks), list(shelf.books.runbooks.values())
-        for first, last, given in self._allowed.spans(shelf.outline.name, paths):
-            names = self._names(given)
+        for first, last, connections in self._allowed.spans(shelf.outline.name, paths):
+            names = self._names(connections)
             if names or with_empty:
                 yield RunbookPart(runbooks[first:last], names)
 
-    def _names(self, given: frozenset[UUID] | None) -> tuple[str, ...]:
-        if given is None:
+    def _names(self, connections: frozenset[UUID] | None) -> tuple[str, ...]:
+        if connections is None:
             return self._everywhere
-        names = self._known.get(given)
+        names = self._known.get(connections)
         if names is None:
-            names = self._known[given] = tuple(name for key, name in self._there.items() if key in given)
+            names = self._known[connections] = tuple(name for key, name in self._there.items() if key in connections)
         return names

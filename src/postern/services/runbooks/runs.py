@@ -63,7 +63,7 @@ class Filled:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    found: Runbook
+    runbook: Runbook
     connection: Connection
     rendered: Rendered
     ref: RunbookRef
@@ -79,7 +79,7 @@ class Runs:
     async def submit(
         self,
         principal: Principal,
-        wanted: RunRequest,
+        request: RunRequest,
         *,
         source: str,
         means: str = "",
@@ -91,52 +91,52 @@ class Runs:
         Raises NotFound for what does not exist, Denied by a rule or an access mode, Conflict when the commit differs by
         now, Malformed for a template or parameters that do not fit, Invalid, TooMany, Unavailable.
         """
-        check_correlation_id(wanted.batch_id, "session_batch_id")
-        ready = await self._ready(principal, wanted)
-        labels = {PARAMETERS_LABEL: _parameters_label(ready.found.parameters, wanted.parameters)}
+        check_correlation_id(request.batch_id, "session_batch_id")
+        ready = await self._ready(principal, request)
+        labels = {PARAMETERS_LABEL: _parameters_label(ready.runbook.parameters, request.parameters)}
         if schedule:
             labels[SCHEDULE_LABEL] = schedule
-        if wanted.batch_id is not None:
-            labels[BATCH_LABEL] = wanted.batch_id
+        if request.batch_id is not None:
+            labels[BATCH_LABEL] = request.batch_id
         return await self._sessions.submit(
             principal,
             str(ready.connection.id),
             ready.rendered.text,
             source=source,
-            metadata=wanted.metadata,
+            metadata=request.metadata,
             labels=labels,
             session_id=session_id,
-            invocation=Invocation(wanted.arguments, {**wanted.variables, **_environment(ready, wanted.variables)}),
-            correlation_id=wanted.correlation_id,
+            invocation=Invocation(request.arguments, {**request.variables, **_environment(ready, request.variables)}),
+            correlation_id=request.correlation_id,
             means=means,
-            reason=wanted.reason,
+            reason=request.reason,
             runbook=ready.ref,
-            tracker_fields=wanted.tracker_fields,
+            tracker_fields=request.tracker_fields,
         )
 
-    async def fill(self, principal: Principal, wanted: RunRequest, *, with_issue: bool = False) -> Filled:
+    async def fill(self, principal: Principal, request: RunRequest, *, with_issue: bool = False) -> Filled:
         """Return what `submit` would run, after all checks that are possible before it runs. Raises as `submit`.
 
         `with_issue`: also check what the issue of its session needs.
         """
-        ready = await self._ready(principal, wanted)
+        ready = await self._ready(principal, request)
         self._sessions.require_runnable(ready.connection)
         if with_issue:
-            await self._sessions.check_issue(ready.connection, wanted.tracker_fields)
-        variables = _environment(ready, wanted.variables)
-        shown = await self._render(ready.found, ready.connection, wanted, masked=True)
-        return Filled(ready.ref, ready.connection.name, shown.text, tuple(sorted({*wanted.variables, *variables})))
+            await self._sessions.check_issue(ready.connection, request.tracker_fields)
+        variables = _environment(ready, request.variables)
+        rendered = await self._render(ready.runbook, ready.connection, request, masked=True)
+        return Filled(ready.ref, ready.connection.name, rendered.text, tuple(sorted({*request.variables, *variables})))
 
-    async def _ready(self, principal: Principal, wanted: RunRequest) -> _Ready:
+    async def _ready(self, principal: Principal, request: RunRequest) -> _Ready:
         """Check rights first, so that the error does not reveal whether a file exists that they cannot run."""
-        extended = bool(wanted.arguments or wanted.variables)
-        file = wanted.file.removeprefix("/")
-        repository = await self._library.repository(principal.org_id, wanted.repository)
+        extended = bool(request.arguments or request.variables)
+        file = request.file.removeprefix("/")
+        repository = await self._library.repository(principal.org_id, request.repository)
         runbook_ref = RunbookRef(repository, file, "", extended)
-        connection = await self._access.require_runbook(principal, wanted.connection, runbook_ref)
-        runbook = await self._library.find(principal.org_id, repository, f"/{file}")  # exactly what was asked about
-        _require_commit(runbook, wanted.ref_hash)
-        rendered = await self._render(runbook, connection, wanted)
+        connection = await self._access.require_runbook(principal, request.connection, runbook_ref)
+        runbook = await self._library.find(principal.org_id, repository, f"/{file}")  # the exact file that was checked
+        _require_commit(runbook, request.ref_hash)
+        rendered = await self._render(runbook, connection, request)
         return _Ready(
             runbook,
             connection,
@@ -145,14 +145,14 @@ class Runs:
         )
 
     async def _render(
-        self, found: Runbook, connection: Connection, wanted: RunRequest, *, masked: bool = False
+        self, runbook: Runbook, connection: Connection, request: RunRequest, *, masked: bool = False
     ) -> Rendered:
         """Render in a thread: it may take as long as a template is allowed. `masked` as for `Template.render`."""
-        text = found.text
-        if text is None or found.error:
-            raise _unusable(found, found.error)
-        values = {name: value.reveal() for name, value in wanted.parameters.items()}
-        syntax = syntax_of(connection.subtype, (*connection.command, *wanted.arguments), found.path)
+        text = runbook.text
+        if text is None or runbook.error:
+            raise _unusable(runbook, runbook.error)
+        values = {name: value.reveal() for name, value in request.parameters.items()}
+        syntax = syntax_of(connection.subtype, (*connection.command, *request.arguments), runbook.path)
         try:
             return await self._turns.take(
                 connection.org_id,
@@ -161,7 +161,7 @@ class Runs:
         except RenderError as error:
             raise Malformed(f"parameters: {error.message}", field="parameters") from None
         except TemplateError as error:
-            raise _unusable(found, error.message) from None
+            raise _unusable(runbook, error.message) from None
 
 
 def _resting(slices: TimeSlices) -> Callable[[], None]:
@@ -171,46 +171,48 @@ def _resting(slices: TimeSlices) -> Callable[[], None]:
     def rest() -> None:
         slices.rest()
         if time.thread_time() - began > SECONDS:
-            raise RenderError(f"filling it in takes more than {SECONDS:g} seconds of processor time; give less")
+            raise RenderError(
+                f"rendering it takes more than {SECONDS:g} seconds of processor time; use shorter parameters"
+            )
 
     return rest
 
 
-def _unusable(found: Runbook, why: str) -> Malformed:
+def _unusable(runbook: Runbook, why: str) -> Malformed:
     return Malformed(
-        f"file_name: {found.path} cannot be run: {why}; its maintainer must correct it in {found.repository}",
+        f"file_name: {runbook.path} cannot be run: {why}; its maintainer must correct it in {runbook.repository}",
         field="file_name",
     )
 
 
-def _require_commit(found: Runbook, wanted: str) -> None:
+def _require_commit(runbook: Runbook, commit_hash: str) -> None:
     """Check the commit. An older commit is not fetched by its hash: its errors may have been corrected since."""
-    if not wanted:
+    if not commit_hash:
         return
-    if len(wanted) < _SHORTEST_HASH or not found.commit.startswith(wanted.lower()):
+    if len(commit_hash) < _SHORTEST_HASH or not runbook.commit.startswith(commit_hash.lower()):
         raise Conflict(
-            f"ref_hash: {found.repository} is at commit {found.commit} now; review the runbook at that commit "
+            f"ref_hash: {runbook.repository} is at commit {runbook.commit} now; review the runbook at that commit "
             "and run it, or leave ref_hash out to run the newest version"
         )
 
 
-def _environment(ready: _Ready, given: Mapping[str, Secret]) -> Mapping[str, Secret]:
+def _environment(ready: _Ready, variables: Mapping[str, Secret]) -> Mapping[str, Secret]:
     """Return the variables that the runbook passes. Raises Invalid where the connection takes none."""
     environment = ready.rendered.environment
     if environment and ready.connection.protocol != TERMINAL:
         raise Invalid(
-            f"connection_name: this runbook hands parameters over in variables ({', '.join(sorted(environment))}), for "
-            f"a command; connection {ready.connection.name!r} has none",
+            f"connection_name: this runbook passes parameters in variables ({', '.join(sorted(environment))}) of a "
+            f"command, but connection {ready.connection.name!r} has no command",
             field="connection_name",
         )
-    both = sorted(set(environment) & set(given))
+    both = sorted(set(environment) & set(variables))
     if both:
-        raise Invalid(f"env_vars: {both[0]!r} is what the runbook hands over a parameter in", field="env_vars")
-    # The command would be given the secret: it would run with another value than was checked.
-    taken = sorted(set(environment) & {key.partition(":")[2] for key in ready.connection.secret})
-    if taken:
+        raise Invalid(f"env_vars: the runbook itself passes a parameter in {both[0]!r}; leave it out", field="env_vars")
+    # The command would receive the secret instead of the value that was checked.
+    secret_names = sorted(set(environment) & {key.partition(":")[2] for key in ready.connection.secret})
+    if secret_names:
         raise Invalid(
-            f"connection_name: this runbook hands a parameter over in {taken[0]!r}, which is a secret of connection "
+            f"connection_name: this runbook passes a parameter in {secret_names[0]!r}, which is a secret of connection "
             f"{ready.connection.name!r}",
             field="connection_name",
         )

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -36,26 +37,49 @@ _FIELDS = 5
 
 
 def next_time(expression: str, zone: str, after: datetime) -> datetime:
-    """Return the next time after that moment, in UTC.
+    """Return the next time after `after`, in UTC.
 
     A time that clocks skip becomes the first one after the gap; a repeated one is the first of the two, unless the hour
     is `*`. Raises Invalid.
     """
+    return next_times(expression, zone, after, 1)[0]
+
+
+def next_times(expression: str, zone: str, after: datetime, count: int) -> list[datetime]:
+    """Return the next `count` times after `after`, in UTC; fewer if the expression has no more. Raises Invalid."""
     place = _zone(zone)
+    times: list[datetime] = []
+    with _reading(expression):
+        # When clocks are set back, it can start before `after` and repeat times.
+        for at in CronSim(expression, after.astimezone(place)):
+            time = at.astimezone(UTC)
+            if time > (times[-1] if times else after):
+                times.append(time)
+            if len(times) == count:
+                break
+    if not times:
+        raise Invalid(f"cron: {expression!r} never occurs", field="cron")
+    return times
+
+
+def explain(expression: str) -> str:
+    """Return the times of an expression in words: "At 02:30 on Monday through Friday". Raises Invalid."""
+    with _reading(expression):
+        return CronSim(expression, datetime.now(UTC)).explain()
+
+
+@contextmanager
+def _reading(expression: str) -> Iterator[None]:
+    """Turn errors of reading an expression into Invalid."""
     if len(expression) > _LONGEST or len(expression.split()) != _FIELDS:
         raise Invalid(
             "cron: must be five fields: minute, hour, day of the month, month, day of the week; such as `30 2 * * MON`",
             field="cron",
         )
     try:
-        # Where clocks are set back it may begin before `after`, and repeat what was.
-        for at in CronSim(expression, after.astimezone(place)):
-            time = at.astimezone(UTC)
-            if time > after:
-                return time
+        yield
     except (CronSimError, AssertionError, ValueError, OverflowError) as error:
         raise Invalid(f"cron: {expression!r} cannot be read: {error}", field="cron") from None
-    raise Invalid(f"cron: {expression!r} never comes", field="cron")
 
 
 def _zone(name: str) -> ZoneInfo:
@@ -64,15 +88,15 @@ def _zone(name: str) -> ZoneInfo:
             raise ValueError
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        shown = name[:_LONGEST_ZONE]
-        raise Invalid(f"zone: {shown!r} is not an IANA time zone, such as Europe/Berlin", field="zone") from None
+        text = name[:_LONGEST_ZONE]
+        raise Invalid(f"zone: {text!r} is not an IANA time zone, such as Europe/Berlin", field="zone") from None
 
 
 log = logging.getLogger(__name__)
 
-LATEST = timedelta(hours=1)  # after its time, that a run still begins
-SOURCE: Final = "schedule"  # where its sessions come from, in the place of an address
-INTERRUPTED: Final = "the gateway was stopped before there was a session of this run; the next comes as planned"
+LATEST = timedelta(hours=1)  # delay after which a run no longer starts
+SOURCE: Final = "schedule"  # the source of its sessions, instead of an address
+INTERRUPTED: Final = "the gateway stopped before this run had a session; the next run starts as planned"
 _GRACE = timedelta(minutes=2)  # more than beginning a run takes, with the tracker that it may wait for
 _BATCH, _AT_ONCE = 50, 8
 _BATCH_EACH, _AT_ONCE_EACH = 8, 4  # of an organisation: a run may wait for its tracker, or for a repository
@@ -81,7 +105,7 @@ _SET_ANEW = ("name", "repository", "file", "cron", "zone", "enabled")  # by a re
 _PLAIN = (*_SET_ANEW, "parameters", "tracker_fields")
 _FILLED = frozenset({"connection", "repository", "file", "parameters", "tracker_fields"})  # what runs, and where
 _TIMES = frozenset({"cron", "zone"})
-_BY = "by"  # the field that tells who makes a change
+_BY = "by"  # the field with the author of a change
 
 
 class Schedules(ResourceService[Schedule]):
@@ -92,7 +116,7 @@ class Schedules(ResourceService[Schedule]):
     """
 
     noun = "schedule"
-    kept = frozenset(field.name for field in fields(Schedule)) - {*_SET_ANEW, "next_at"}
+    preserved_fields = frozenset(field.name for field in fields(Schedule)) - {*_SET_ANEW, "next_at"}
 
     def __init__(
         self,
@@ -119,7 +143,7 @@ class Schedules(ResourceService[Schedule]):
         return Schedule(key, org_id, "", key, key)
 
     async def find(self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES) -> Listed[Schedule]:
-        """Return schedules by name: one's own; all of them for administrators and auditors."""
+        """Return schedules by name: the caller's own; all of them for administrators and auditors."""
         return await self._schedules.find(principal.org_id, page, where, None if principal.sees_all else principal.id)
 
     async def get(self, principal: Principal, name_or_id: str) -> Schedule:
@@ -172,22 +196,22 @@ class Schedules(ResourceService[Schedule]):
 
     def audit_view(self, resource: Schedule) -> object:
         """Return the fields without values of parameters and issue fields: some are secret."""
-        shown = ("id", "name", "owner_id", "connection_id", "repository", "file", "cron", "zone", "enabled")
+        field_names = ("id", "name", "owner_id", "connection_id", "repository", "file", "cron", "zone", "enabled")
         names = {
             "parameter_names": sorted(resource.parameters),
             "tracker_field_names": sorted(resource.tracker_fields),
         }
-        return {name: getattr(resource, name) for name in shown} | names
+        return {name: getattr(resource, name) for name in field_names} | names
 
     async def resolve(self, current: Schedule, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """Resolve the fields. `connection` is a name or id, `repository` a name or address, empty for the only one."""
-        own = {name: fields[name] for name in _PLAIN if name in fields}
+        resolved = {name: fields[name] for name in _PLAIN if name in fields}
         if "connection" in fields:
             connection = await self._control.find(fields[_BY], fields["connection"])
             if connection is None:
                 raise NotFound(f"there is no connection {fields['connection']!r}; check its name")
-            own["connection_id"] = connection.id
-        return own
+            resolved["connection_id"] = connection.id
+        return resolved
 
     async def merge(self, current: Schedule, base: Schedule, fields: Mapping[str, Any]) -> Schedule:
         """Merge the fields. The runbook is rendered again where the change concerns it, or enables the schedule."""
@@ -210,7 +234,7 @@ class Schedules(ResourceService[Schedule]):
         NotFound, Denied."""
         schedule = await self.existing(principal, name_or_id)
         if schedule.owner_id != principal.id:
-            raise Denied("only its owner can run a schedule, since it runs as them")
+            raise Denied("only its owner can run a schedule, since it runs as the owner")
         _require_open(schedule)
         session = await self._submit(principal, schedule)
         await self._schedules.ran(schedule.id, session.id)
@@ -245,10 +269,10 @@ class Schedules(ResourceService[Schedule]):
             except PosternError as error:
                 why = error.message
             except Exception:
-                log.exception("schedule %s failed", due.id)
-                why = "the gateway met an error that it did not expect; its log has it"
+                log.exception("schedule failed: schedule=%s", due.id)
+                why = "internal error of the gateway; see its log"
             if not await self._settle(due.org_id, run_id, due.id, why) and not why:
-                await self._schedules.ran(due.id, run_id)  # it took so long that it was given up for lost
+                await self._schedules.ran(due.id, run_id)  # the run had already been settled as lost
 
     async def _settle(self, org_id: UUID, run_id: UUID, schedule_id: UUID, why: str) -> bool:
         """Store the outcome, and return whether no other process did. A run with a session counts as begun despite
@@ -259,14 +283,14 @@ class Schedules(ResourceService[Schedule]):
         if is_ours:
             self.counted("failed" if why else "begun")
         if is_ours and why:
-            log.warning("schedule %s of organisation %s did not run: %s", schedule_id, org_id, why)
+            log.warning("schedule did not run: schedule=%s org=%s reason=%s", schedule_id, org_id, why)
         return is_ours
 
     async def _run_due(self, due: Schedule, run_id: UUID, due_at: datetime, now: datetime) -> None:
         """Submit a due run. Raises as `Runs.submit`, and why it is skipped."""
         if now - due_at > LATEST:
-            raise Conflict(f"missed: it was due at {due_at:%Y-%m-%d %H:%M} UTC, when no gateway ran")
-        schedule = await self._store.get(due.org_id, str(due.id))  # as it was saved, also a moment ago
+            raise Conflict(f"missed: it was due at {due_at:%Y-%m-%d %H:%M} UTC, when no gateway was running")
+        schedule = await self._store.get(due.org_id, str(due.id))  # the newest saved version
         if schedule is None:
             raise NotFound("it was deleted")
         _require_open(schedule)
@@ -283,12 +307,12 @@ class Schedules(ResourceService[Schedule]):
             if run.id == run_id:
                 continue
             if await self._sessions.get(run.org_id, run.id) is None:
-                raise Conflict(f"skipped: the run before, of {run.at:%Y-%m-%d %H:%M} UTC, is yet to begin")
+                raise Conflict(f"skipped: the previous run, of {run.at:%Y-%m-%d %H:%M} UTC, has not started yet")
             await self._settle(run.org_id, run.id, schedule.id, "")  # before there is a later session
             last = run.id
         session = None if last is None else await self._sessions.get(schedule.org_id, last)
         if session is not None and session.status is not SessionStatus.DONE:
-            raise Conflict(f"skipped: session {last}, the run before, has not ended")
+            raise Conflict(f"skipped: the previous run, session {last}, has not ended")
 
     async def _submit(self, owner: Principal, schedule: Schedule, session_id: UUID | None = None) -> Session:
         return await self._runs.submit(
@@ -306,7 +330,7 @@ def _after(due: Schedule, now: datetime) -> tuple[datetime | None, str]:
     try:
         return next_time(due.cron, due.zone, now), ""
     except Invalid as error:
-        return None, f"{error.message}; it does not run any more until its owner changes it"
+        return None, f"{error.message}; the schedule does not run until its owner changes it"
 
 
 def _require_changeable(current: Schedule, by: Principal, fields: Mapping[str, Any]) -> None:

@@ -20,8 +20,8 @@ from uuid import UUID
 T = TypeVar("T")
 
 _WORK, _REST = 0.002, 0.001  # seconds that a slice of it takes, and that the thread sleeps behind it
-_SWITCH = 0.0005  # seconds after which the interpreter is taken from who works, if another thread wants it
-_AT_ONCE = 4  # threads of each kind of work, which go on in turn
+_SWITCH = 0.0005  # seconds after which a thread must give the interpreter to a waiting one
+_AT_ONCE = 4  # threads of each kind of work, which take turns
 
 _working = threading.Lock()  # of the process, as the interpreter is
 

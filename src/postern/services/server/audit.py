@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import pwd
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
+from postern.domain.facets import Facets
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page, Stretch
 from postern.domain.secret import Secret
@@ -17,9 +18,9 @@ from postern.domain.targets.agent import Agent
 from postern.errors import Denied, NotFound
 from postern.services.server.audit_context import AuditContext
 from postern.store.ports.common_ports import Clock
-from postern.store.ports.server_ports import AuditEntry, AuditFilter, AuditStore, OrganisationStore
+from postern.store.ports.server_ports import AuditEntry, AuditFacet, AuditFilter, AuditStore, OrganisationStore
 
-__all__ = ["Audit", "AuditEntry", "AuditFilter", "redact"]
+__all__ = ["Audit", "AuditEntry", "AuditFacet", "AuditFilter", "redact"]
 
 _SECRET_WORDS = ("password", "secret", "token", "key", "credential", "env", "authorization")
 # Of the steps of a login, good once, but for a while; and what requests to receivers carry, whatever it is called.
@@ -28,11 +29,11 @@ _SECRET_NAMES = frozenset(
     | {"parameters"}  # of a runbook: which of them are secret is known once it was read; its session says the others
     | {"tracker_fields"}  # they are sealed with the issue that they are for
 )
-# What sounds like a secret and is none, as a field of ours: within others, clients choose names.
+# Own fields whose names look like secrets but are not. In other objects clients choose the names.
 _PLAIN_NAMES = frozenset({"project_key"})  # in a tracker: what the keys of its issues begin with
-_BULKY = frozenset({"script"})  # kept with its session
+_BULKY = frozenset({"script"})  # stored with its session
 _REDACTED = "[REDACTED]"
-_IN_URL = re.compile(r"(https?://)[^/\s@]{1,4000}@", re.IGNORECASE)  # who logs in there, and mostly by what
+_IN_URL = re.compile(r"(https?://)[^/\s@]{1,4000}@", re.IGNORECASE)  # user name and password
 _MAX_TEXT, _MAX_ITEMS, _MAX_DEPTH = 1_000, 100, 8
 
 
@@ -177,10 +178,15 @@ class Audit:
             raise NotFound(f"there is no audit entry {entry_id!r}")
         return entry
 
-    async def find(self, principal: Principal, wanted: AuditFilter, page: Page) -> Stretch[AuditEntry]:
+    async def find(self, principal: Principal, where: AuditFilter, page: Page) -> Stretch[AuditEntry]:
         """Return entries, for admins and auditors. Raises Denied."""
         _require_reader(principal)
-        return await self._store.find(principal.org_id, wanted, page)
+        return await self._store.find(principal.org_id, where, page)
+
+    async def facets(self, principal: Principal, where: AuditFilter, names: Sequence[AuditFacet]) -> Facets:
+        """Count the values of fields, over all pages of `find`. Raises Denied."""
+        _require_reader(principal)
+        return await self._store.facets(principal.org_id, where, names)
 
 
 def _require_reader(principal: Principal) -> None:
@@ -222,15 +228,15 @@ def _clean(value: Any, depth: int, *, is_ours: bool = False) -> Any:
         return {
             _storable(str(key))[:_MAX_TEXT]: _REDACTED
             if hidden and str(key).lower() == "value"
-            else _value(str(key), one, depth, is_ours=is_ours)
-            for key, one in items
+            else _value(str(key), item, depth, is_ours=is_ours)
+            for key, item in items
         }
     if is_dataclass(value) and not isinstance(value, type):
         return _clean({spec.name: getattr(value, spec.name) for spec in fields(value)}, depth, is_ours=True)
     if isinstance(value, set | frozenset):
         return _clean(sorted(value, key=str), depth)
     if isinstance(value, list | tuple):
-        return [_clean(one, depth + 1) for one in value[:_MAX_ITEMS]]
+        return [_clean(item, depth + 1) for item in value[:_MAX_ITEMS]]
     if isinstance(value, str):
         text = _storable(_IN_URL.sub(rf"\1{_REDACTED}@", value))
         return text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + "…"
@@ -241,8 +247,8 @@ def _clean(value: Any, depth: int, *, is_ours: bool = False) -> Any:
 
 def _names_secret(pair: Mapping[Any, Any]) -> bool:
     """Return whether one field names the secret whose value is in `value`, as `path` does in a SCIM patch."""
-    named = (one for key, one in pair.items() if str(key).lower() in ("path", "name") and isinstance(one, str))
-    return any(_is_secret(one) for one in named)
+    named = (text for key, text in pair.items() if str(key).lower() in ("path", "name") and isinstance(text, str))
+    return any(_is_secret(text) for text in named)
 
 
 def _is_secret(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Authentication settings of an organisation, with checks against locking everybody out."""
+"""Authentication settings of an organisation, with checks against locking all users out."""
 
 from __future__ import annotations
 
@@ -108,24 +108,24 @@ class AuthSettings:
     async def get(self, principal: Principal) -> tuple[AuthConfig, Organisation]:
         """Return the settings, for admins and auditors. Raises Denied, NotFound."""
         if not principal.sees_all:
-            raise Denied("only administrators and auditors can read how this organisation logs in")
+            raise Denied("only administrators and auditors can see the login settings of this organisation")
         return await self._configs.of(principal.org_id), await self._own(principal.org_id)
 
-    async def put(self, principal: Principal, given: AuthFields) -> tuple[AuthConfig, Organisation]:
+    async def put(self, principal: Principal, fields: AuthFields) -> tuple[AuthConfig, Organisation]:
         """Change the settings, all or none. Raises Denied, Invalid, Conflict, Unavailable."""
         if not principal.is_admin:
-            raise Denied("only administrators can change how this organisation logs in")
+            raise Denied("only administrators can change the login settings of this organisation")
         before, current = await self._configs.of(principal.org_id), await self._own(principal.org_id)
-        roles = checked_roles(current.role_groups, given.admin_role_name, given.auditor_role_name)
-        config = _merge_fields(before, given)
+        roles = checked_roles(current.role_groups, fields.admin_role_name, fields.auditor_role_name)
+        config = _merge_fields(before, fields)
         if roles != current.role_groups or config not in (before, replace(before, method=LoginMethod.LOCAL)):
-            # Whoever chooses the provider says who everybody is. Back to local login is the way out of a wrong one.
-            require_person(principal, "change how this organisation logs in, but back to local login")
+            # The provider decides about every identity. Going back to local login stays possible after a wrong choice.
+            require_person(principal, "change the login settings of this organisation, except back to local login")
         if not await self._operators.include(principal):
             _check_machine(before, config)
         _check_networks(before, config, self._networks)
         issuer = await self._preflight(config)
-        if issuer is not None and not given.confirm and _leads_elsewhere(before, config):
+        if issuer is not None and not fields.confirm and _leads_elsewhere(before, config):
             await self._require_way_back(current, issuer)
         organisation = replace(current, role_groups=roles)
         if organisation != current:
@@ -146,8 +146,8 @@ class AuthSettings:
         await self._configs.put(organisation.id, after)
         record_change(_audit_fields(before, organisation), _audit_fields(after, organisation))
         principal_filter = PrincipalFilter(group=organisation.role_groups.admin, status=PrincipalStatus.ACTIVE)
-        found = await self._principals.find(organisation.id, principal_filter, Page(MAX_LIMIT))
-        return before, any(account.password_hash for account in found.items)
+        administrators = await self._principals.find(organisation.id, principal_filter, Page(MAX_LIMIT))
+        return before, any(account.password_hash for account in administrators.items)
 
     async def _own(self, org_id: UUID) -> Organisation:
         organisation = await self._organisations.get(org_id)
@@ -161,7 +161,7 @@ class AuthSettings:
             return None
         if self._provider is None:
             raise Invalid(
-                f"auth_method: this server has no client for {config.method}; choose local", field="auth_method"
+                f"auth_method: this process cannot log users in with {config.method}; choose local", field="auth_method"
             )
         return await self._provider.check(config)
 
@@ -170,18 +170,18 @@ class AuthSettings:
         admins = PrincipalFilter(group=organisation.role_groups.admin)
         offset, total = 0, 1
         while offset < total:
-            found = await self._principals.find(organisation.id, admins, Page(MAX_LIMIT, offset))
-            for account in found.items:
+            listed = await self._principals.find(organisation.id, admins, Page(MAX_LIMIT, offset))
+            for account in listed.items:
                 principal = account.principal
                 if principal.status is PrincipalStatus.INVITED or (principal.is_active and principal.issuer == issuer):
                     return
-            offset, total = offset + MAX_LIMIT, found.total
+            offset, total = offset + MAX_LIMIT, listed.total
         if await self._has_admin_key(organisation.id):
             return
         raise Conflict(
-            "auth_method: no administrator could log in by the new way: none is invited, none came from that provider, "
-            "and none has an API key. Invite one by e-mail first, or send `confirm: true` if the provider's groups "
-            "make administrators; `postern auth reset` on the server's own machine brings local login back",
+            "auth_method: no administrator could log in with the new method: none is invited, none came from that "
+            "provider, and none has an API key. Invite one by e-mail first, or send `confirm: true` if the provider's "
+            "groups give the admin role; `postern auth reset` on the server's own machine restores local login",
             field="auth_method",
         )
 
@@ -189,12 +189,12 @@ class AuthSettings:
         now = self._now()
         offset, total = 0, 1
         while offset < total:
-            found = await self._api_keys.find(org_id, Page(MAX_LIMIT, offset))
-            for key in found.items:
+            listed = await self._api_keys.find(org_id, Page(MAX_LIMIT, offset))
+            for key in listed.items:
                 owner = key.account.principal
                 if key.is_live(now) and owner.is_active and owner.is_admin:
                     return True
-            offset, total = offset + MAX_LIMIT, found.total
+            offset, total = offset + MAX_LIMIT, listed.total
         return False
 
 
@@ -228,7 +228,7 @@ def _changed_hosts(before: AuthConfig, after: AuthConfig) -> list[tuple[str, str
         ("oidc_config.issuer_url", _issuer(before), _issuer(after)),
         ("saml_config.idp_metadata_url", _metadata_url(before), _metadata_url(after)),
     ]
-    return [(field, urlsplit(now).hostname or "") for field, known, now in addresses if now and now != known]
+    return [(field, urlsplit(now).hostname or "") for field, before_url, now in addresses if now and now != before_url]
 
 
 def _issuer(config: AuthConfig) -> str:
@@ -250,47 +250,47 @@ def _merge_fields(current: AuthConfig, changes: AuthFields) -> AuthConfig:
     return AuthConfig(changes.method, oidc, saml, changes.provider_name, changes.require_second_factor)
 
 
-def checked_oidc(given: OidcFields, current: OidcConfig | None = None) -> OidcConfig:
+def checked_oidc(fields: OidcFields, current: OidcConfig | None = None) -> OidcConfig:
     """Return the configuration. Raises Invalid.
 
     A secret is kept only for the same issuer and client, so that a changed setting cannot send it elsewhere.
     """
-    issuer = checked_url(given.issuer_url, "oidc_config.issuer_url", "identity provider")
+    issuer = checked_url(fields.issuer_url, "oidc_config.issuer_url", "identity provider")
     for name in ("client_id", "audience", "groups_claim"):
-        _check_text(f"oidc_config.{name}", getattr(given, name))
+        _check_text(f"oidc_config.{name}", getattr(fields, name))
     for name in ("client_id", "groups_claim"):
-        if not getattr(given, name):
+        if not getattr(fields, name):
             raise Invalid(f"oidc_config.{name}: is required", field=f"oidc_config.{name}")
-    if len(given.scopes) > _MAX_SCOPES or not all(_is_scope(scope) for scope in given.scopes):
+    if len(fields.scopes) > _MAX_SCOPES or not all(_is_scope(scope) for scope in fields.scopes):
         raise Invalid(f"oidc_config.scopes: at most {_MAX_SCOPES} words without blanks", field="oidc_config.scopes")
-    if "openid" not in given.scopes:
+    if "openid" not in fields.scopes:
         raise Invalid("oidc_config.scopes: must have openid", field="oidc_config.scopes")
-    secret = given.client_secret
+    secret = fields.client_secret
     if secret is None:
         secret = current.client_secret if current else Secret("")
-        if secret and current and (current.issuer_url, current.client_id) != (issuer, given.client_id):
+        if secret and current and (current.issuer_url, current.client_id) != (issuer, fields.client_id):
             raise Invalid(
                 "oidc_config.client_secret: give it again, since the issuer or client has changed",
                 field="oidc_config.client_secret",
             )
     elif len(secret.reveal()) > MAX_SECRET:
         raise Invalid(f"oidc_config.client_secret: at most {MAX_SECRET} characters", field="oidc_config.client_secret")
-    return OidcConfig(issuer, given.client_id, secret, given.scopes, given.audience, given.groups_claim)
+    return OidcConfig(issuer, fields.client_id, secret, fields.scopes, fields.audience, fields.groups_claim)
 
 
-def checked_saml(given: SamlConfig) -> SamlConfig:
+def checked_saml(config: SamlConfig) -> SamlConfig:
     """Return the configuration. Raises Invalid."""
-    if given.idp_metadata_url:
-        checked_url(given.idp_metadata_url, "saml_config.idp_metadata_url", "identity provider")
-    if len(given.idp_metadata) > MAX_METADATA:
+    if config.idp_metadata_url:
+        checked_url(config.idp_metadata_url, "saml_config.idp_metadata_url", "identity provider")
+    if len(config.idp_metadata) > MAX_METADATA:
         raise Invalid(f"saml_config.idp_metadata: at most {MAX_METADATA} characters", field="saml_config.idp_metadata")
-    if not given.idp_metadata_url and not given.idp_metadata:
+    if not config.idp_metadata_url and not config.idp_metadata:
         raise Invalid("saml_config: needs idp_metadata_url or idp_metadata", field="saml_config")
     for name in ("groups_claim", "subject_attribute", "email_attribute", "name_attribute"):
-        _check_text(f"saml_config.{name}", getattr(given, name))
-    if not given.groups_claim:
+        _check_text(f"saml_config.{name}", getattr(config, name))
+    if not config.groups_claim:
         raise Invalid("saml_config.groups_claim: is required", field="saml_config.groups_claim")
-    return given
+    return config
 
 
 def _is_scope(text: str) -> bool:

@@ -15,7 +15,7 @@ from postern.services.targets.agents import Agents
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.ports.server_ports import SchemaStore
 
-_GOOD_FOR = timedelta(seconds=1)  # so that strangers who ask often do not keep the store busy
+_GOOD_FOR = timedelta(seconds=1)  # so that frequent anonymous requests do not keep the store busy
 
 
 class Health:
@@ -52,7 +52,7 @@ class Health:
         missing = [] if self._signals.connected else ["signals: the hub cannot be reached"]
         try:
             if not await self._schema.is_current():
-                return [*missing, "store: its tables are of another version; restart the gateway"]
+                return [*missing, "store: its tables have a different version; restart the gateway"]
             if not await self._agents.any_worker_lives():
                 missing.append("workers: no relay worker is alive")
         except Unavailable:

@@ -14,7 +14,7 @@ __all__ = ["Idempotency", "IdempotencyTicket", "StoredAnswer"]
 
 KEPT_FOR = timedelta(hours=24)
 RETRY_AFTER = 2  # seconds
-MAX_BODY = 256 * 1024  # bytes of an answer that is kept whole
+MAX_BODY = 256 * 1024  # bytes of a response that is stored
 
 
 class IdempotencyTicket:
@@ -58,7 +58,9 @@ class Idempotency:
         """Store the answer. One that is too large is replaced by a note that the request was carried out."""
         if len(body) > MAX_BODY:
             status, headers = 409, {"content-type": "application/json"}
-            body = b'{"message":"this request was carried out; its answer was too large to be kept: read the result"}'
+            body = (
+                b'{"message":"the request was carried out, but its response was too large to store; read the result"}'
+            )
         answer = StoredAnswer(ticket.fingerprint, status, headers, body)
         await self._store.finish(ticket.principal, ticket.digest, answer)
 

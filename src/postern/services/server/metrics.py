@@ -31,17 +31,17 @@ class ServerMetrics:
     def __init__(self, gather: Gather, operators: Operators, token: Secret = NO_TOKEN) -> None:
         if token and len(token.reveal()) < SHORTEST:
             raise Misconfigured(
-                f"POSTERN_METRICS_TOKEN: has fewer than {SHORTEST} characters; make one by `openssl rand -hex 32`",
+                f"POSTERN_METRICS_TOKEN: has fewer than {SHORTEST} characters; create one with `openssl rand -hex 32`",
                 field="metrics_token",
             )
         self._gather = gather
         self._operators = operators
         self._token = token
 
-    def is_token(self, given: str) -> bool:
+    def is_token(self, text: str) -> bool:
         """Return whether this is the token; False where none is set."""
         data = self._token.reveal().encode()
-        return bool(data) and hmac.compare_digest(given.encode("utf-8", "replace"), data)
+        return bool(data) and hmac.compare_digest(text.encode("utf-8", "replace"), data)
 
     async def read_authorised(self) -> bytes:
         """Return the metrics, for a caller with the metrics token."""
@@ -50,5 +50,5 @@ class ServerMetrics:
     async def text(self, principal: Principal) -> bytes:
         """Return the metrics, for administrators and auditors of the default organisation. Raises Denied."""
         if not await self._operators.include_reader(principal):
-            raise Denied(f"only administrators and auditors of the organisation {DEFAULT!r} may read metrics")
+            raise Denied(f"only administrators and auditors of the organisation {DEFAULT!r} can read metrics")
         return await self._gather()

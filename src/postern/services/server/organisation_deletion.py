@@ -33,13 +33,13 @@ LEASE = "organisation deletion"
 LASTS = timedelta(minutes=2)
 LONGEST = 60.0  # seconds of a round
 PATIENCE = 30.0  # seconds after which a round begins nothing new
-ENDING = timedelta(minutes=15)  # that sessions have to end; after that their worker is taken for dead
-SESSIONS, ROWS = 200, 1000  # that are deleted in one transaction
-SEGMENTS = 64  # of which blobs are deleted before their rows go
+ENDING = timedelta(minutes=15)  # for sessions to end; after that their worker counts as dead
+SESSIONS, ROWS = 200, 1000  # deleted in one transaction
+SEGMENTS = 64  # segments whose blobs are deleted before their rows
 LANES = 8  # blobs that are deleted at the same time
-DELETE = 10.0  # seconds that a blob store has to delete one
+DELETE = 10.0  # time limit for deleting one blob, in seconds
 RETRY = timedelta(minutes=1)  # after a failure
-PAUSE = 0.02  # seconds between two transactions, for those who open sessions
+PAUSE = 0.02  # seconds between two transactions, in which sessions can be opened
 
 
 async def cut_off(store: OrganisationDeletionStore, signals: Signals, org_id: UUID) -> None:
@@ -93,7 +93,7 @@ class OrganisationDeleter:
             except (PosternError, OSError) as error:
                 self._failed[organisation.id] = self._now() + RETRY
                 reason = error.message if isinstance(error, PosternError) else error.strerror or str(error)
-                log.warning("organisation %r is not deleted yet, and tried again: %s", organisation.name, reason)
+                log.warning("organisation not deleted yet, retrying: org=%r error=%s", organisation.name, reason)
         return deleted
 
     async def _advance(self, organisation: Organisation, end: float) -> bool:
@@ -114,7 +114,7 @@ class OrganisationDeleter:
         if not running:
             return True
         if self._now() - (organisation.deleting_at or self._now()) > ENDING:
-            log.warning("%d sessions of organisation %r did not end; deleting them", len(running), organisation.name)
+            log.warning("deleting sessions that did not end: org=%r count=%d", organisation.name, len(running))
             return True
         await cut_off(self._store, self._signals, organisation.id)
         for session_id in running:
@@ -128,7 +128,7 @@ class OrganisationDeleter:
             outcomes = await asyncio.gather(
                 *(self._delete_blob(segment, lanes) for segment in segments), return_exceptions=True
             )
-            gone = [one for one, outcome in zip(segments, outcomes, strict=True) if outcome is None]
+            gone = [segment for segment, outcome in zip(segments, outcomes, strict=True) if outcome is None]
             if gone:
                 await self._store.forget_segments(gone)
             for outcome in outcomes:
@@ -139,8 +139,8 @@ class OrganisationDeleter:
     async def _delete_blob(self, segment: Segment, lanes: asyncio.Semaphore) -> None:
         try:
             require_own(segment)
-        except Conflict as error:  # what lies there is unreadable once the organisation's data keys are gone
-            log.error("a blob was not deleted: %s", error.message)
+        except Conflict as error:  # the blob becomes unreadable once the organisation's data keys are deleted
+            log.error("blob not deleted: error=%s", error.message)
             return
         async with lanes:
             try:
@@ -171,7 +171,7 @@ class OrganisationDeleter:
         )
         if not await self._store.finish(organisation.id, entry):
             return False
-        log.info("organisation %r is deleted", organisation.name)
+        log.info("organisation deleted: org=%r", organisation.name)
         await self._signals.publish(Topic.DATA_KEYS_CHANGED)
         await self._signals.publish(Topic.POLICY_CHANGED, org_id=str(organisation.id))
         return True

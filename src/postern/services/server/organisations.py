@@ -77,7 +77,7 @@ class Organisations:
         return Listed([organisation][page.offset : page.offset + page.limit], 1)
 
     async def own(self, principal: Principal) -> Organisation:
-        """Return one's own organisation. Raises NotFound."""
+        """Return the caller's own organisation. Raises NotFound."""
         organisation = await self._store.get(principal.org_id)
         if organisation is None:
             raise NotFound("this organisation was deleted")
@@ -125,7 +125,7 @@ class Organisations:
         """Invalidate all access to an organisation at once, and start to delete everything that it owns.
 
         `name` confirms which one is meant. OrganisationDeleter carries it out, and it cannot be undone. Raises Denied,
-        NotFound, Invalid when the name differs, and Conflict: legal holds, or it is being deleted already.
+        NotFound, Invalid when the name differs, and Conflict: legal holds, or it is already being deleted.
         """
         await self._operators.require(principal, "delete organisations")
         require_person(principal, "delete organisations")
@@ -150,12 +150,14 @@ class Organisations:
             organisation = None
         if organisation is not None:
             return organisation
-        waiting = {str(one.id): one for one in await self._deletions.waiting()}
+        waiting = {str(organisation_row.id): organisation_row for organisation_row in await self._deletions.waiting()}
         if org_id in waiting:
-            raise Conflict(f"organisation {waiting[org_id].name!r} is being deleted already")
+            raise Conflict(f"organisation {waiting[org_id].name!r} is already being deleted")
         raise NotFound(f"there is no organisation {org_id!r}; `postern admin orgs list` shows their ids")
 
-    async def update(self, principal: Principal, given: OrganisationFields, version: int | None = None) -> Organisation:
+    async def update(
+        self, principal: Principal, fields: OrganisationFields, version: int | None = None
+    ) -> Organisation:
         """Update the caller's own organisation. Administrators and auditors keep their role under a new name.
 
         Raises Denied, Invalid, Conflict, PreconditionFailed.
@@ -164,16 +166,16 @@ class Organisations:
             raise Denied("only administrators can change their organisation")
         current = await self.own(principal)
         check_version(f"organisation {current.name!r}", current.version, version)
-        roles = checked_roles(current.role_groups, given.admin_role_name, given.auditor_role_name)
+        roles = checked_roles(current.role_groups, fields.admin_role_name, fields.auditor_role_name)
         if roles != current.role_groups:
             require_person(principal, "choose which groups give a role")
         organisation = replace(current, role_groups=roles)
-        if given.name is not None and given.name != current.name:
+        if fields.name is not None and fields.name != current.name:
             if current.name == DEFAULT:
                 raise Invalid(f"name: the organisation {DEFAULT!r} keeps its name", field="name")
-            organisation = replace(organisation, name=checked_organisation_name(given.name))
-        if given.access_help is not None:
-            organisation = replace(organisation, access_help=_checked_help(given.access_help))
+            organisation = replace(organisation, name=checked_organisation_name(fields.name))
+        if fields.access_help is not None:
+            organisation = replace(organisation, access_help=_checked_help(fields.access_help))
         if organisation != current:
             organisation = await self._store.update(organisation)
             await tell_of_roles(self._signals, current, organisation)

@@ -13,25 +13,28 @@ from postern.errors import Invalid
 MAX_URL = 2_000
 
 
-def checked_url(given: str, field: str, what: str) -> str:
+def checked_url(url: str, field: str, what: str) -> str:
     """Return an HTTPS URL, or an HTTP one on loopback, without user name and fragment. Raises Invalid.
 
     `what` describes the service there, for the error.
     """
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(url)
         host, _port = parts.hostname or "", parts.port
     except ValueError:
         raise Invalid(f"{field}: is not a URL", field=field) from None
-    if not host or len(given) > MAX_URL or any(ord(character) <= 32 or character == "\\" for character in given):
+    if not host or len(url) > MAX_URL or any(ord(character) <= 32 or character == "\\" for character in url):
         raise Invalid(f"{field}: is not a URL", field=field)
     if parts.username is not None or parts.password is not None or parts.fragment:
         raise Invalid(f"{field}: must have neither user name nor fragment", field=field)
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
         raise Invalid(f"{field}: must begin with https:// (http:// is for loopback only)", field=field)
     if is_forbidden(host):
-        raise Invalid(f"{field}: {host!r} is a link-local or metadata address, where no {what} is", field=field)
-    return given
+        raise Invalid(
+            f"{field}: {host!r} is a link-local or metadata address, which is not allowed for the {what}",
+            field=field,
+        )
+    return url
 
 
 def is_loopback(host: str) -> bool:

@@ -72,7 +72,7 @@ class ServerConfigs:
         default = await self._organisation_store.default()
         stored = await self._store.get(default.id, SETTING)
         config = self._machine.config if stored is None else _config_of(stored, self._machine.config)
-        if generation == self._generation:  # else something changed while we asked: good for now, not to keep
+        if generation == self._generation:  # changed during the load: use it, do not cache it
             self._known = config
         return config
 
@@ -81,11 +81,11 @@ class ServerConfigs:
         await self._operators.require(principal, "read the server's configuration")
         return await self.current()
 
-    async def put(self, principal: Principal, given: ServerFields) -> ServerConfig:
+    async def put(self, principal: Principal, fields: ServerFields) -> ServerConfig:
         """Change the configuration, all or nothing. Raises Denied, Invalid, Conflict."""
         await self._operators.require(principal, "change the server's configuration")
         before = await self.current()
-        after = self._merge(principal, before, given)
+        after = self._merge(principal, before, fields)
         for name, listener in after.listeners.items():
             old = before.listeners[name]
             if listener.enabled and (listener.endpoint != old.endpoint or not old.enabled):
@@ -96,28 +96,28 @@ class ServerConfigs:
         await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING)
         return after
 
-    def _merge(self, principal: Principal, before: ServerConfig, given: ServerFields) -> ServerConfig:
+    def _merge(self, principal: Principal, before: ServerConfig, fields: ServerFields) -> ServerConfig:
         default = self._machine.config
         nothing = ListenerFields()
         listeners = {
-            name: self._listener(name, listener, given.listeners.get(name, nothing))
+            name: self._listener(name, listener, fields.listeners.get(name, nothing))
             for name, listener in before.listeners.items()
         }
         _check_distinct(listeners)
-        public_host = before.public_host if given.public_host is None else given.public_host
-        api_url = before.api_url if given.api_url is None else given.api_url.rstrip("/").removesuffix("/api")
+        public_host = before.public_host if fields.public_host is None else fields.public_host
+        api_url = before.api_url if fields.api_url is None else fields.api_url.rstrip("/").removesuffix("/api")
         if public_host and public_host != before.public_host:
             self._check_host(public_host)
         if api_url and api_url != before.api_url:
             checked_url(api_url, "api_url", "gateway")
-            require_person(principal, "change where login pages and set-up links lead")
+            require_person(principal, "change the address of login pages and set-up links")
         return ServerConfig(listeners, public_host or default.public_host, api_url or default.api_url)
 
-    def _listener(self, name: str, before: Listener, given: ListenerFields) -> Listener:
-        enabled = before.enabled if given.enabled is None else given.enabled
-        if given.listen_address is None:
+    def _listener(self, name: str, before: Listener, fields: ListenerFields) -> Listener:
+        enabled = before.enabled if fields.enabled is None else fields.enabled
+        if fields.listen_address is None:
             return replace(before, enabled=enabled)
-        return Listener(enabled, self._endpoint(name, given.listen_address))
+        return Listener(enabled, self._endpoint(name, fields.listen_address))
 
     def _endpoint(self, name: str, text: str) -> Endpoint:
         default = self._machine.config.listeners[name].endpoint
@@ -126,7 +126,7 @@ class ServerConfigs:
         endpoint = read_endpoint(text, _field(name))
         other = self._machine.reserved.get(endpoint.port)
         if other is not None:
-            raise Conflict(f"{_field(name)}: port {endpoint.port} is the one of {other}", field=_field(name))
+            raise Conflict(f"{_field(name)}: port {endpoint.port} is already used by {other}", field=_field(name))
         return endpoint
 
     def _check_host(self, host: str) -> None:
@@ -154,14 +154,15 @@ def _field(name: str) -> str:
 
 def _check_distinct(listeners: Mapping[str, Listener]) -> None:
     """Check that ports differ, whatever the addresses: a wildcard address conflicts with any other."""
-    taken: dict[int, str] = {}
+    names_by_port: dict[int, str] = {}
     for name, listener in listeners.items():
         port = listener.endpoint.port
-        if port in taken:
+        if port in names_by_port:
             raise Conflict(
-                f"{_field(name)}: port {port} is the one of {NATIVE[taken[port]]} clients", field=_field(name)
+                f"{_field(name)}: port {port} is already used for {NATIVE[names_by_port[port]]} clients",
+                field=_field(name),
             )
-        taken[port] = name
+        names_by_port[port] = name
 
 
 def _is_ipv6(host: str) -> bool:

@@ -56,19 +56,17 @@ class Features:
         if not principal.is_admin:
             raise Denied("only administrators can switch features")
         if name not in FEATURES:
-            raise NotFound(f"there is no feature {name!r}; there are {', '.join(sorted(FEATURES))}")
+            raise NotFound(f"there is no feature {name!r}; the features are {', '.join(sorted(FEATURES))}")
         feature, org_id = Feature(name), principal.org_id
         async with self._changing:
-            # What the store has, not what is remembered: two may choose different features at the same time.
+            # Read from the store, not the cache: two administrators can switch different features at the same time.
             chosen = dict(await self._store.get(org_id, SETTING) or {})
             before = bool(chosen.get(feature, FEATURES[feature].default))
             await self._store.put(org_id, SETTING, {**chosen, feature: enabled}, self._now())
             self._kept.forget()
         record_change({"name": feature, "enabled": before}, {"name": feature, "enabled": enabled})
         await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING, org_id=str(org_id))
-        await self._signals.publish(
-            Topic.POLICY_CHANGED, org_id=str(org_id)
-        )  # live links ask again whether they may be
+        await self._signals.publish(Topic.POLICY_CHANGED, org_id=str(org_id))  # live links are admitted anew
         return FeatureState(feature, FEATURES[feature].meaning, enabled)
 
     async def _read_choices(self, org_id: UUID) -> Mapping[str, object]:

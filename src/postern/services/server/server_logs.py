@@ -44,7 +44,7 @@ class ServerLogs:
     def require_room(self) -> None:
         """Raise TooMany when too many clients follow the log."""
         if self._followers >= MAX_FOLLOWERS:
-            raise TooMany(f"{MAX_FOLLOWERS} clients follow the server's log already; end one of them")
+            raise TooMany(f"{MAX_FOLLOWERS} clients already follow the server's log; end one of them")
 
     @contextmanager
     def following(self) -> Iterator[None]:

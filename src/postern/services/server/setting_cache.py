@@ -26,10 +26,10 @@ class SettingCache(Generic[T]):
         if org_id in self._known:
             return self._known[org_id]
         generation = self._generation
-        found = await read(org_id)
-        if generation == self._generation:  # else something changed while we asked: good for now, not to keep
-            self._known[org_id] = found
-        return found
+        setting = await read(org_id)
+        if generation == self._generation:  # changed during the load: use it, do not cache it
+            self._known[org_id] = setting
+        return setting
 
     def forget(self) -> None:
         self._generation += 1

@@ -25,7 +25,7 @@ from postern.store.ports.target_ports import AgentFilter, AgentStore, Connection
 __all__ = ["AgentFilter", "AgentKeys"]
 
 _BYTES = 32
-_NAMED = 5  # connections that a refusal names
+_NAMED = 5  # connections that an error names
 
 
 class AgentKeys(ResourceService[Agent]):
@@ -70,17 +70,18 @@ class AgentKeys(ResourceService[Agent]):
     async def announce(self, before: Agent | None, after: Agent | None) -> None:
         """Signal that the previous key has ended, and the agent's tunnels with it."""
         if before is not None:
-            await self._agents.announce(before.id, AgentChange.RENEWED if after else AgentChange.DELETED)
+            change = AgentChange.RENEWED if after else AgentChange.DELETED
+            await self._agents.announce(before.id, change, before.org_id)
 
     async def search(
-        self, principal: Principal, wanted: AgentFilter, page: Page, online: bool | None = None
+        self, principal: Principal, where: AgentFilter, page: Page, online: bool | None = None
     ) -> Listed[Agent]:
         """Return those that are online, or not, by name; their facts only for admins and auditors."""
         limit = self._now() - ALIVE_FOR
         if online is not None:
-            wanted = replace(wanted, seen_after=limit) if online else replace(wanted, not_seen_after=limit)
-        found = await self._agent_store.search(principal.org_id, wanted, page)
-        return Listed([_hide_facts(principal, agent) for agent in found.items], found.total)
+            where = replace(where, seen_after=limit) if online else replace(where, not_seen_after=limit)
+        listed = await self._agent_store.search(principal.org_id, where, page)
+        return Listed([_hide_facts(principal, agent) for agent in listed.items], listed.total)
 
     async def get(self, principal: Principal, name_or_id: str) -> Agent:
         """Return it, with its facts only for admins and auditors. Raises NotFound."""
@@ -105,13 +106,13 @@ class AgentKeys(ResourceService[Agent]):
         """
         agent = await self._require_manageable(principal, name_or_id, "cannot be deleted", version)
         connection_filter = ConnectionFilter(agent_id=agent.id)
-        found = await self._connections.search(principal.org_id, connection_filter, Page(_NAMED + 1), SecretUse.NONE)
-        declared = agent.mode is AgentMode.EMBEDDED and all(item.managed_by is not None for item in found.items)
-        if found.total and not (declared and found.total == len(found.items)):
-            raise Conflict(_in_use(agent, [one.name for one in found.items], found.total))
-        if found.total:  # from here on it cannot declare them anew
+        listed = await self._connections.search(principal.org_id, connection_filter, Page(_NAMED + 1), SecretUse.NONE)
+        declared = agent.mode is AgentMode.EMBEDDED and all(item.managed_by is not None for item in listed.items)
+        if listed.total and not (declared and listed.total == len(listed.items)):
+            raise Conflict(_in_use(agent, [connection_item.name for connection_item in listed.items], listed.total))
+        if listed.total:  # from now on the agent cannot declare them again
             agent = await self._store.update(self._with(agent, make_secret()))
-        for connection in found.items:
+        for connection in listed.items:
             await withdraw(self._connections, self._signals, connection)
         await self.delete(agent)
 
@@ -130,7 +131,7 @@ class AgentKeys(ResourceService[Agent]):
         self.require_admin(principal)
         agent = await self._current(principal, name_or_id, version)
         if agent.mode is AgentMode.GATEWAY:
-            raise Invalid(f"agent {agent.name!r} is the gateway's own, lives in its processes, and {refusal}")
+            raise Invalid(f"agent {agent.name!r} is the gateway's built-in agent, runs in its processes, and {refusal}")
         return agent
 
     def _with(self, agent: Agent, secret: Secret) -> Agent:
@@ -154,8 +155,8 @@ def _hide_facts(principal: Principal, agent: Agent) -> Agent:
 
 
 def _in_use(agent: Agent, names: list[str], total: int) -> str:
-    shown = ", ".join(names[:_NAMED]) + (f" and {total - _NAMED} more" if total > _NAMED else "")
+    names_text = ", ".join(names[:_NAMED]) + (f" and {total - _NAMED} more" if total > _NAMED else "")
     return (
-        f"agent {agent.name!r} serves {total} connection{'' if total == 1 else 's'}: {shown}; "
+        f"agent {agent.name!r} serves {total} connection{'' if total == 1 else 's'}: {names_text}; "
         "delete them, or give them another agent, before you delete this one"
     )

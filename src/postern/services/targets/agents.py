@@ -118,9 +118,13 @@ class Agents:
         if cleaned != agent.facts:
             await self._store.store_facts(agent.id, cleaned)
 
-    async def announce(self, agent_id: UUID, change: AgentChange) -> None:
-        """Signal a change to every process; workers signal an agent's first tunnel and the loss of its last one."""
-        await self._signals.publish(Topic.AGENT_CHANGED, agent_id=str(agent_id), change=change)
+    async def announce(self, agent_id: UUID, change: AgentChange, org_id: UUID | None = None) -> None:
+        """Signal a change to every process; workers signal an agent's first tunnel and the loss of its last one.
+
+        `org_id` is needed for an agent that no longer exists.
+        """
+        organisation = {} if org_id is None else {"org_id": str(org_id)}
+        await self._signals.publish(Topic.AGENT_CHANGED, agent_id=str(agent_id), change=change, **organisation)
 
     def listen(self, handler: Callable[[UUID, AgentChange], None]) -> None:
         """Call `handler` on the event loop for each announced change; it must return at once."""

@@ -66,19 +66,19 @@ class FieldChecks:
         Types to mask without `redact_enabled` enable masking: a list of types that masks nothing would be taken for
         protection.
         """
-        own = {name: value for name, value in fields.items() if name != "default_database"}
-        if own.get("redact_types"):
-            own.setdefault("redact_enabled", True)
-        if "subtype" in own:
-            own["subtype"] = canonical_subtype(own["subtype"])
-        own["secret"] = _secret_of(current, fields)
-        for groups in {"reviewers", "force_approve_groups"} & own.keys():
-            own[groups] = printable_groups(own[groups], groups)
-        if "guardrail_rules" in own:
-            own["guardrail_rules"] = await self._known_guardrails(current.org_id, own["guardrail_rules"])
-        if "issue_template_id" in own:
-            own["issue_template_id"] = await self._known_template(current, own["issue_template_id"])
-        return own
+        resolved = {name: value for name, value in fields.items() if name != "default_database"}
+        if resolved.get("redact_types"):
+            resolved.setdefault("redact_enabled", True)
+        if "subtype" in resolved:
+            resolved["subtype"] = canonical_subtype(resolved["subtype"])
+        resolved["secret"] = _secret_of(current, fields)
+        for groups in {"reviewers", "force_approve_groups"} & resolved.keys():
+            resolved[groups] = printable_groups(resolved[groups], groups)
+        if "guardrail_rules" in resolved:
+            resolved["guardrail_rules"] = await self._known_guardrails(current.org_id, resolved["guardrail_rules"])
+        if "issue_template_id" in resolved:
+            resolved["issue_template_id"] = await self._known_template(current, resolved["issue_template_id"])
+        return resolved
 
     async def complete(self, current: Connection, merged: Connection) -> Connection:
         """Return the new connection after every check of the spec except those of name, agent and
@@ -103,33 +103,36 @@ class FieldChecks:
             if reason is not None:
                 raise Invalid(f"guardrail_rules: {reason}", field="guardrail_rules")
 
-    async def _known_guardrails(self, org_id: UUID, given: Sequence[str]) -> tuple[str, ...]:
-        ids = {UUID(key) for key in given if is_identifier(key)}
-        known = {str(key) for key in await self._guardrails.find_existing_ids(org_id, list(ids))} if ids else set()
-        for key in given:
-            if not is_identifier(key) or str(UUID(key)) not in known:
+    async def _known_guardrails(self, org_id: UUID, keys: Sequence[str]) -> tuple[str, ...]:
+        ids = {UUID(key) for key in keys if is_identifier(key)}
+        existing_ids = (
+            {str(key) for key in await self._guardrails.find_existing_ids(org_id, list(ids))} if ids else set()
+        )
+        for key in keys:
+            if not is_identifier(key) or str(UUID(key)) not in existing_ids:
                 raise Invalid(f"guardrail_rules: there is no guardrail {key!r}", field="guardrail_rules")
-        return tuple(sorted(known))
+        return tuple(sorted(existing_ids))
 
-    async def _known_template(self, current: Connection, given: str | None) -> str | None:
+    async def _known_template(self, current: Connection, template_id: str | None) -> str | None:
         """Return the template's stored id; an empty text means none, as null does."""
-        if not given or given == current.issue_template_id:
-            return given or None
-        template = await self._templates.get(current.org_id, given) if is_identifier(given) else None
+        if not template_id or template_id == current.issue_template_id:
+            return template_id or None
+        template = await self._templates.get(current.org_id, template_id) if is_identifier(template_id) else None
         if template is None:
             raise Invalid(
-                f"tracker_issue_template_id: there is no issue template {given!r}", field="tracker_issue_template_id"
+                f"tracker_issue_template_id: there is no issue template {template_id!r}",
+                field="tracker_issue_template_id",
             )
         return str(template.id)
 
     def _check_enforceable(self, connection: Connection) -> None:
         if connection.protocol in self._enforceable:
             return
-        for name, wanted in (
+        for name, value in (
             ("guardrail_rules", connection.guardrail_rules),
             ("redact_enabled", connection.redact_enabled),
         ):
-            if wanted:
+            if value:
                 raise Invalid(f"{name}: cannot be enforced yet on subtype {connection.subtype!r}", field=name)
 
 
@@ -210,7 +213,7 @@ def _merge_values(stored: Mapping[str, Secret], changes: Mapping[str, Secret | N
     for key, value in changes.items():
         secret = stored.get(key) if value is None else value
         if secret is None:
-            raise Invalid(f"secret: {key!r} has no stored value that null could keep; give one", field="secret")
+            raise Invalid(f"secret: {key!r} has no stored value to keep with null; give a value", field="secret")
         values[key] = secret
     return values
 
@@ -223,8 +226,13 @@ async def withdraw(store: ConnectionStore, signals: Signals, connection: Connect
     await end_sessions(store, signals, connection)
 
 
+async def signal_connection(signals: Signals, connection: Connection) -> None:
+    """Signal to every process that the connection was created, changed or removed."""
+    await signals.publish(Topic.POLICY_CHANGED, connection_id=str(connection.id), org_id=str(connection.org_id))
+
+
 async def end_sessions(store: ConnectionStore, signals: Signals, connection: Connection) -> None:
     """Signal to workers that the connection was removed."""
-    await signals.publish(Topic.POLICY_CHANGED, connection_id=str(connection.id))
+    await signal_connection(signals, connection)
     for session_id in await store.open_sessions(connection.id):
         await signals.publish(Topic.SESSION_KILL, session_id=str(session_id), reason="revoked")

@@ -30,7 +30,7 @@ R = TypeVar("R", bound=ConnectionRule)
 class ConnectionRules(ResourceService[R]):
     """`enforceable` names the protocols on which rules take effect."""
 
-    kept = frozenset({"connection_ids"})
+    preserved_fields = frozenset({"connection_ids"})
 
     def __init__(
         self,
@@ -63,8 +63,9 @@ class ConnectionRules(ResourceService[R]):
 
     async def announce(self, before: R | None, after: R | None) -> None:
         """Signal changes of the connections to which the rule applied or applies."""
-        for key in {key for rule in (before, after) if rule is not None for key in rule.connection_ids}:
-            await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(key))
+        rules = [rule for rule in (before, after) if rule is not None]
+        for key, org_id in {(key, rule.org_id) for rule in rules for key in rule.connection_ids}:
+            await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(key), org_id=str(org_id))
 
     async def remove(
         self, principal: Principal, name_or_id: str, version: int | None = None, *, unused: bool = False
@@ -80,13 +81,13 @@ class ConnectionRules(ResourceService[R]):
         if not rule.connection_ids:
             return []
         connections = await self._connections.by_ids(rule.org_id, rule.connection_ids)
-        return sorted(connections, key=lambda one: one.name)
+        return sorted(connections, key=lambda connection: connection.name)
 
-    async def _resolve_connections(self, org_id: UUID, given: Sequence[str]) -> tuple[UUID, ...]:
-        keys = [as_identifier(text) for text in given]
+    async def _resolve_connections(self, org_id: UUID, texts: Sequence[str]) -> tuple[UUID, ...]:
+        keys = [as_identifier(text) for text in texts]
         ids = sorted({key for key in keys if key is not None})
         there = {connection.id for connection in await self._connections.by_ids(org_id, ids)} if ids else set()
-        for text, key in zip(given, keys, strict=True):
+        for text, key in zip(texts, keys, strict=True):
             if key not in there:
                 raise Invalid(f"connection_ids: there is no connection with id {text!r}", field="connection_ids")
         return tuple(ids)

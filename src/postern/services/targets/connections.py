@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from postern.domain.facets import Facet
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Listed, Page
 from postern.domain.targets.agent import ALIVE_FOR, Agent, AgentMode
 from postern.domain.targets.connection import Connection, ConnectionStatus, ConnectionType, check_new_name
+from postern.domain.targets.connection_use import ConnectionFacet
 from postern.domain.targets.resource import TagUse
 from postern.domain.targets.target_task import TargetStatus, TargetTest
 from postern.errors import Invalid, Malformed, NotFound
 from postern.services.named_resources import ResourceService
 from postern.services.rules.access_control import AccessControl
-from postern.services.targets.connection_fields import FieldChecks, check_keys, end_sessions
-from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.services.targets.connection_fields import FieldChecks, check_keys, end_sessions, signal_connection
+from postern.store.ports.common_ports import Clock, Signals
 from postern.store.ports.target_ports import AgentStore, ConnectionFilter, ConnectionStore, SecretUse, TargetTaskStore
 
 __all__ = ["ConnectionFilter", "ConnectionView", "Connections"]
@@ -31,7 +33,7 @@ class ConnectionView:
     connection: Connection
     status: ConnectionStatus
     agent_name: str
-    last_test: TargetTest | None  # None also where the connection has led elsewhere since
+    last_test: TargetTest | None  # None also if the connection has a new target since
 
     @property
     def target_status(self) -> TargetStatus:
@@ -46,7 +48,7 @@ class Connections(ResourceService[Connection]):
     """
 
     noun = "connection"
-    kept = frozenset({"subtype", "guardrail_rules", "place"})
+    preserved_fields = frozenset({"subtype", "guardrail_rules", "place"})
 
     def __init__(
         self,
@@ -96,16 +98,25 @@ class Connections(ResourceService[Connection]):
 
     async def announce(self, before: Connection | None, after: Connection | None) -> None:
         if after is not None:
-            await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(after.id))
+            await signal_connection(self._signals, after)
         elif before is not None:
             await end_sessions(self._connections, self._signals, before)
 
-    async def search(self, principal: Principal, wanted: ConnectionFilter, page: Page) -> Listed[ConnectionView]:
+    async def search(self, principal: Principal, where: ConnectionFilter, page: Page) -> Listed[ConnectionView]:
         """Return the connections that the principal can see, by name, with the parts of secrets that they are shown."""
+        seen = await self._limit_to_visible(principal, where)
+        listed = await self._connections.search(principal.org_id, seen, page, _secrets_for(principal))
+        return Listed(await self._views(principal.org_id, listed.items), listed.total)
+
+    async def facets(
+        self, principal: Principal, where: ConnectionFilter, names: Collection[ConnectionFacet]
+    ) -> Mapping[ConnectionFacet, Facet]:
+        """Return the values of these fields, over all pages of `search`."""
+        return await self._connections.facets(principal.org_id, await self._limit_to_visible(principal, where), names)
+
+    async def _limit_to_visible(self, principal: Principal, where: ConnectionFilter) -> ConnectionFilter:
         reach = await self._control.reach(principal)
-        seen = replace(wanted, reach=reach, alive_after=self._now() - ALIVE_FOR)
-        found = await self._connections.search(principal.org_id, seen, page, _secrets_for(principal))
-        return Listed(await self._views(principal.org_id, found.items), found.total)
+        return replace(where, reach=reach, alive_after=self._now() - ALIVE_FOR)
 
     async def tags(self, principal: Principal, page: Page) -> Listed[TagUse]:
         """Return tags by key and value, of the connections that the principal can see."""
@@ -134,11 +145,11 @@ class Connections(ResourceService[Connection]):
             raise Malformed(f"connection {current.name!r} is managed by {current.managed_by}; change it there")
         return current
 
-    async def _views(self, org_id: UUID, found: Sequence[Connection]) -> list[ConnectionView]:
+    async def _views(self, org_id: UUID, connections: Sequence[Connection]) -> list[ConnectionView]:
         now = self._now()
         agents = {agent.id: agent for agent in await self._agents.all(org_id)}
-        tests = await self._tests.last_tests([connection.id for connection in found])
-        return [_view(one, agents.get(one.agent_id), tests.get(one.id), now) for one in found]
+        tests = await self._tests.last_tests([connection.id for connection in connections])
+        return [_view(item, agents.get(item.agent_id), tests.get(item.id), now) for item in connections]
 
 
 def _secrets_for(principal: Principal) -> SecretUse:

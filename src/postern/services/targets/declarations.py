@@ -1,4 +1,4 @@
-"""Declarations: an embedded agent declares the one connection that it serves, which nobody else changes.
+"""Declarations: an embedded agent declares the one connection that it serves, which no user can change.
 
 An agent is trusted with its own connection only. Its declaration is checked like an administrator's request, it cannot
 touch what belongs to others, and changes are in the audit log.
@@ -23,12 +23,12 @@ from postern.errors import Conflict, Unavailable
 from postern.services.identity.logins.passwords import Throttle
 from postern.services.server.audit import Audit
 from postern.services.server.audit_context import AuditContext
-from postern.services.targets.connection_fields import FieldChecks, withdraw
-from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.services.targets.connection_fields import FieldChecks, signal_connection, withdraw
+from postern.store.ports.common_ports import Clock, Signals
 from postern.store.ports.target_ports import ConnectionFilter, ConnectionStore
 
 CALL = "/postern.control.v1.Control/Attend"
-TURN = 5.0  # seconds that one change may wait for those before it
+TURN = 5.0  # seconds that a change waits for earlier ones
 _MOST_CHANGES, _WINDOW = 60, timedelta(minutes=15)  # of one agent: each leaves an entry in the audit log
 _MANAGED_BY = 128  # characters, as the store has it
 _AGAIN = 1  # seconds
@@ -43,36 +43,34 @@ class Declarations:
         self._audit = audit
         self._signals = signals
         self._now = now
-        self._changes = Throttle(
-            now, failures=_MOST_CHANGES, window=_WINDOW, what="changes of what this agent declares"
-        )
+        self._changes = Throttle(now, failures=_MOST_CHANGES, window=_WINDOW, what="changes of the declared connection")
         self._turn = asyncio.Lock()
         self._running: set[asyncio.Task[None]] = set()
 
-    async def declare(self, agent: Agent, given: Declaration, *, address: str, beside: bool = False) -> None:
+    async def declare(self, agent: Agent, declaration: Declaration, *, address: str, beside: bool = False) -> None:
         """Make this the agent's connection; nothing is written when it is so already.
 
         `beside`: whether another instance of it is connected under a different name. A disconnect does not interrupt
         the change. Raises Invalid; Conflict when the name belongs to another connection, and with `retry_after` when
         another instance of the agent has another name; TooMany, Unavailable.
         """
-        given.check()
-        if (await self._plan(agent, given)).is_done:
+        declaration.check()
+        if (await self._plan(agent, declaration)).is_done:
             return
         self._changes.check(str(agent.id))
-        change = asyncio.get_running_loop().create_task(self._change(agent, given, address, beside))
+        change = asyncio.get_running_loop().create_task(self._change(agent, declaration, address, beside))
         self._running.add(change)
         change.add_done_callback(self._forget_task)
         await asyncio.shield(change)
 
-    async def _change(self, agent: Agent, given: Declaration, address: str, beside: bool) -> None:
+    async def _change(self, agent: Agent, declaration: Declaration, address: str, beside: bool) -> None:
         try:
             async with asyncio.timeout(TURN):
                 await self._turn.acquire()
         except TimeoutError:
             raise Unavailable("too many connections are being declared right now; try again in a few seconds") from None
         try:
-            plan = await self._plan(agent, given)
+            plan = await self._plan(agent, declaration)
             if plan.is_done:  # another instance was first
                 return
             if plan.others and (beside or agent.is_online(self._now())):
@@ -93,7 +91,7 @@ class Declarations:
                 await withdraw(self._connections, self._signals, other)
         except Conflict as problem:  # another process was first, or the agent is just being deleted
             raise Conflict(problem.message, field=problem.field, retry_after=_AGAIN) from None
-        await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(after.id))
+        await signal_connection(self._signals, after)
         before = plan.before or next(iter(plan.others), None)
         await self._audit.by_agent(
             agent,
@@ -105,20 +103,20 @@ class Declarations:
             audit_context=AuditContext(before, after),
         )
 
-    async def _plan(self, agent: Agent, given: Declaration) -> _Plan:
+    async def _plan(self, agent: Agent, declaration: Declaration) -> _Plan:
         """Plan the change. Raises Conflict, Invalid."""
-        named = await self._connections.get(agent.org_id, given.name)
+        named = await self._connections.get(agent.org_id, declaration.name)
         if named is not None and not _is_of(agent, named):
             raise Conflict(
-                f"name: a connection {given.name!r} exists already, and agent {agent.name!r} did not declare it; "
+                f"name: a connection {declaration.name!r} already exists, and agent {agent.name!r} did not declare it; "
                 "choose another one with `postern run --name`",
                 field="name",
             )
-        own = await self._connections.search(agent.org_id, ConnectionFilter(agent_id=agent.id), Page())
-        others = tuple(item for item in own.items if item.name != given.name and _is_of(agent, item))
+        listed = await self._connections.search(agent.org_id, ConnectionFilter(agent_id=agent.id), Page())
+        others = tuple(item for item in listed.items if item.name != declaration.name and _is_of(agent, item))
         at = self._now()
-        base = named or _successor(agent, given, others)
-        merged = await self._checks.merge(base, _connection_fields(given))
+        base = named or _successor(agent, declaration, others)
+        merged = await self._checks.merge(base, _connection_fields(declaration))
         merged = replace(merged, managed_by=_managed_by(agent))
         if named is None:
             return _Plan(None, replace(merged, created_at=at, updated_at=at), others)
@@ -128,7 +126,7 @@ class Declarations:
     def _forget_task(self, change: asyncio.Task[None]) -> None:
         self._running.discard(change)
         if not change.cancelled():
-            change.exception()  # whoever declared has heard it, or has gone
+            change.exception()  # the declaring agent received it, or has disconnected
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +158,9 @@ def _connection_fields(declaration: Declaration) -> Mapping[str, Any]:
     }
 
 
-def _successor(agent: Agent, given: Declaration, others: tuple[Connection, ...]) -> Connection:
+def _successor(agent: Agent, declaration: Declaration, others: tuple[Connection, ...]) -> Connection:
     """Return a new connection with the guardrails of the one that it replaces: a new name sheds no rule."""
-    fresh = Connection(uuid4(), agent.org_id, given.name, given.type, "", agent.id)
+    fresh = Connection(uuid4(), agent.org_id, declaration.name, declaration.type, "", agent.id)
     rules = {rule for other in others for rule in other.guardrail_rules}
     return replace(fresh, guardrail_rules=tuple(sorted(rules)))
 
@@ -172,7 +170,7 @@ def _is_of(agent: Agent, connection: Connection) -> bool:
 
 
 def _managed_by(agent: Agent) -> str:
-    """Return who manages it, for users to read; `agent_id` is authoritative."""
+    """Return the name of the managing agent, for users to read; `agent_id` is authoritative."""
     return f"agent:{agent.name}"[:_MANAGED_BY]
 
 
@@ -183,7 +181,7 @@ def _comparable(connection: Connection) -> Connection:
 def _two_names(agent: Agent, name: str) -> Conflict:
     return Conflict(
         f"name: an instance of agent {agent.name!r} serves connection {name!r}; one agent has one connection, so end "
-        "that instance, or make another agent for this one",
+        "that instance, or create another agent for this one",
         field="name",
         retry_after=int(ALIVE_FOR.total_seconds()),
     )

@@ -33,7 +33,7 @@ class HostKeys:
         Raises Denied when a different one is pinned, Conflict when the connection's target has changed, Invalid.
         """
         if connection.place is None:
-            raise Conflict(f"it is not known where connection {connection.name!r} leads; save it again")
+            raise Conflict(f"connection {connection.name!r} has no known target; save it again")
         met = public_key(key, "host_key")
         host_key = HostKey(connection.id, connection.org_id, connection.place, met, self._now(), session_id)
         pinned = await self._find_pinned(connection) or await self._store.pin(host_key)
@@ -49,7 +49,7 @@ class HostKeys:
 
     async def forget(self, principal: Principal, connection: str) -> None:
         """Remove the pinned key, so that the next one is pinned. Running sessions continue. Raises Denied, NotFound."""
-        require_admin(principal, "have host keys forgotten")
+        require_admin(principal, "forget host keys")
         target, keys = await self.find(principal, connection)
         await self._store.forget(target.id)
         record_change({"fingerprints": [_describe_key(key) for key in keys]}, {"fingerprints": []})

@@ -20,7 +20,7 @@ from postern.services.admission import Access, ReviewRequired
 from postern.store.ports.common_ports import Clock
 
 DEFAULT_SECONDS, MAX_SECONDS = 30 * 60, 48 * 3600
-ANSWER = 10.0  # seconds that a proxy manager has to carry an order out
+ANSWER = 10.0  # time limit of one order, in seconds
 _MOST = 10_000
 _MOST_ORDERS = 8  # that one has not answered
 T = TypeVar("T")
@@ -76,14 +76,14 @@ class _Asked:
 class Attached:
     """A connected proxy manager. `orders` are to be sent; `replaced` is set when the user's newer one connects.
 
-    Orders in `asked` stay until answered, even after their caller has left: they may still be carried out.
+    Orders in `pending_orders` stay until answered, even after their caller has left: they may still be carried out.
     """
 
     principal: Principal
     state: ProxyState
     orders: asyncio.Queue[ProxyOrder] = field(default_factory=lambda: asyncio.Queue(_MOST_ORDERS))
     replaced: asyncio.Event = field(default_factory=asyncio.Event)
-    asked: dict[UUID, _Asked] = field(default_factory=dict)
+    pending_orders: dict[UUID, _Asked] = field(default_factory=dict)
 
 
 class ProxyManagers:
@@ -96,7 +96,7 @@ class ProxyManagers:
         """Register it as its user's proxy manager. Raises TooMany."""
         older = self._attached.get(principal.id)
         if older is None and len(self._attached) >= _MOST:
-            raise TooMany("too many proxy managers attend at this gateway; try again later")
+            raise TooMany("too many proxy managers are connected to this gateway; try again later")
         if older is not None:
             self._end(older)
         attached = self._attached[principal.id] = Attached(principal, ProxyState(instance))
@@ -109,18 +109,18 @@ class ProxyManagers:
 
     def record_answer(self, attached: Attached, order_id: UUID, answer: ProxyOutcome) -> None:
         """Record an answer; one to an unknown order is ignored."""
-        asked = attached.asked.pop(order_id, None)
-        if asked is None:
+        pending = attached.pending_orders.pop(order_id, None)
+        if pending is None:
             return
         if not answer.failure:
-            opened = asked.then.status is ProxyStatus.CONNECTED
-            then = replace(asked.then, port=answer.port, connected_at=self._now()) if opened else asked.then
+            opened = pending.then.status is ProxyStatus.CONNECTED
+            then = replace(pending.then, port=answer.port, connected_at=self._now()) if opened else pending.then
             attached.state = then
-        if not asked.answer.done():
-            asked.answer.set_result(answer)
+        if not pending.answer.done():
+            pending.answer.set_result(answer)
 
     def status(self, principal: Principal) -> ProxyState:
-        """Return the state of one's own. Raises NotFound when none is connected."""
+        """Return the state of the caller's own one. Raises NotFound when none is connected."""
         return self._state(self._of(principal))
 
     async def connect(
@@ -132,10 +132,10 @@ class ProxyManagers:
         """
         seconds = DEFAULT_SECONDS if seconds is None else seconds
         if not 0 <= port <= 65_535:
-            raise Invalid("port: must be 0 to 65535; 0 takes a free one", field="port")
+            raise Invalid("port: must be 0 to 65535; 0 selects a free port", field="port")
         if not 1 <= seconds <= MAX_SECONDS:
             raise Invalid(f"access_duration_seconds: must be 1 to {MAX_SECONDS}", field="access_duration_seconds")
-        # Only asked here so that the person is told at once: each connection to the port is admitted anew, and waits
+        # Checked here only to notify the user at once: each connection to the port is admitted anew, and waits
         # there for reviewers, if it has to.
         try:
             asking = self._access.admit_principal(principal, connection, verb=Verb.CONNECT, source=source, means=means)
@@ -154,10 +154,10 @@ class ProxyManagers:
         return await self._ask(attached, ProxyOrder(uuid4()), ProxyState(attached.state.id))
 
     def _of(self, principal: Principal) -> Attached:
-        found = self._attached.get(principal.id)
-        if found is None:
+        attached = self._attached.get(principal.id)
+        if attached is None:
             raise NotFound("none of your proxy managers is connected; start one: postern proxy-manager")
-        return found
+        return attached
 
     def _state(self, attached: Attached) -> ProxyState:
         state = attached.state
@@ -167,21 +167,21 @@ class ProxyManagers:
         return state if self._now() < ends else ProxyState(state.id)
 
     async def _ask(self, attached: Attached, order: ProxyOrder, then: ProxyState) -> ProxyState:
-        if len(attached.asked) >= _MOST_ORDERS:
-            raise Conflict("your proxy manager has not carried out the orders before this one; try again")
-        asked = _Asked(asyncio.get_running_loop().create_future(), then)
-        attached.asked[order.id] = asked
+        if len(attached.pending_orders) >= _MOST_ORDERS:
+            raise Conflict("your proxy manager is still busy with earlier requests; try again")
+        pending = _Asked(asyncio.get_running_loop().create_future(), then)
+        attached.pending_orders[order.id] = pending
         attached.orders.put_nowait(order)
-        answer = await _within(asked.answer)
+        answer = await _within(pending.answer)
         if answer.failure:
-            raise Conflict(f"your proxy manager could not do it: {answer.failure}")
+            raise Conflict(f"your proxy manager failed: {answer.failure}")
         return attached.state
 
     def _end(self, attached: Attached) -> None:
         attached.replaced.set()
-        for asked in attached.asked.values():
-            if not asked.answer.done():
-                asked.answer.set_exception(Unavailable("your proxy manager went away; start it again"))
+        for pending in attached.pending_orders.values():
+            if not pending.answer.done():
+                pending.answer.set_exception(Unavailable("your proxy manager has disconnected; start it again"))
 
 
 async def _within(waiting: Awaitable[T]) -> T:

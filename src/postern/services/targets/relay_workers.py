@@ -10,7 +10,7 @@ from postern.domain.worker import LIVES_FOR, RelayWorker
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.target_ports import WorkerStore
 
-_KEPT = timedelta(hours=1)  # of one that died without a word
+_KEPT = timedelta(hours=1)  # of a worker that died without signing off
 
 
 class RelayWorkers:

@@ -34,7 +34,7 @@ class Resources:
         require_admin(principal, "delete resources")
         resource = await self.get(principal, name_or_id)
         if not await self._store.remove(principal.org_id, resource.name):
-            now = await self.get(principal, str(resource.id))  # NotFound when somebody else was faster
+            now = await self.get(principal, str(resource.id))  # NotFound when another request removed it first
             named = ", ".join(list(now.connections.values())[:5]) + (" and more" if now.total > 5 else "")
             raise Conflict(
                 f"resource {now.name!r} has {now.total} connection{'' if now.total == 1 else 's'}: {named}; "

@@ -1,7 +1,7 @@
 """Target tasks: requested by the API's process, answered by the relay worker that claims them first.
 
 They show no rows of a target, so they are not sessions. They change nothing, so they are not in the audit log. The
-server's log has a line for each: who asked what of which connection, and the result.
+server's log has a line for each: the user, the task, the connection and the result.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -39,13 +38,13 @@ __all__ = ["WAIT", "TargetTasks"]
 
 log = logging.getLogger(__name__)
 
-WAIT = 10.0  # seconds that who asks waits for the answer
-RUN = 9.0  # seconds that a worker has for it, so that its reason for none comes in time
-MOST = 32  # that one process waits for at once
+WAIT = 10.0  # seconds that a request waits for the answer
+RUN = 9.0  # time limit of the worker, so that its error arrives in time
+MOST = 32  # concurrent tasks of one process
 MAX_NAME = 128  # characters
 _LOOK_AGAIN = 1.0  # seconds; should a signal be lost
 _TAKEN_FOR = timedelta(seconds=30)  # clocks of several machines need not agree
-_STAYS = timedelta(minutes=5)  # of one whose asker died
+_STAYS = timedelta(minutes=5)  # of a task whose caller died
 _MAX_REASON = 2_000  # characters
 
 _RAISED: Mapping[Failure, type[PosternError]] = {
@@ -94,19 +93,20 @@ class TargetTasks:
         Malformed with the reason when the target rejected it, and Unreachable when the target or its agent does not
         answer, both of which are 400 in the API; Unavailable when no worker answered within `wait`.
         """
-        given = {name: value for name, value in (arguments or {}).items() if value is not None}
+        task_arguments = {name: value for name, value in (arguments or {}).items() if value is not None}
         permit = await self._admit(principal, connection, kind, source)
         name, subtype = permit.connection.name, permit.connection.subtype
         if permit.connection.protocol == TERMINAL:
             raise Malformed(f"connection {name!r} is a command and has no {_NAMES[kind]}; run it: postern exec {name}")
         if subtype not in self._answerable:
             raise Malformed(f"connection: subtype {subtype!r} has no {_NAMES[kind]} yet")
-        for field, value in given.items():
-            _check_name(field, value)
+        for field, value in task_arguments.items():
+            if field in _NAMED:
+                _check_name(field, value)
         if self._waiting >= MOST:
             raise TooMany(f"{MOST} tests and schema queries are running; try again in a few seconds", retry_after=1)
         target_task = TargetTask(
-            uuid4(), principal.org_id, principal.id, permit.connection.id, kind, given, source, self._now()
+            uuid4(), principal.org_id, principal.id, permit.connection.id, kind, task_arguments, source, self._now()
         )
         self._waiting += 1
         try:
@@ -114,7 +114,13 @@ class TargetTasks:
         finally:
             self._waiting -= 1
         outcome = answer.failure or "answered"
-        log.info("%s requested %s of connection %s: %s", principal.email, kind, permit.connection.name, outcome)
+        log.info(
+            "target task done: user=%s task=%s connection=%s outcome=%s",
+            principal.email,
+            kind,
+            permit.connection.name,
+            outcome,
+        )
         if kind is TargetTaskKind.TEST and answer.failure is not Failure.REFUSED:
             await self._save_test(permit, answer)
         if answer.failure is not None:
@@ -141,10 +147,17 @@ class TargetTasks:
             return None
         return target_task, permit
 
-    async def answer(self, task_id: UUID, worker: str, answer: TargetTaskAnswer) -> None:
-        """Store the answer of the worker that claimed it."""
-        text = json.dumps(asdict(answer) | {"reason": answer.reason[:_MAX_REASON]}, ensure_ascii=False)
-        if len(text.encode()) > MAX_ANSWER + 8 * _MAX_REASON:
+    async def answer(self, task_id: UUID, worker: str, answer: TargetTaskAnswer, *, limit: int = MAX_ANSWER) -> None:
+        """Store the answer of the worker that claimed it. `limit` is that of its kind, in bytes."""
+        message = {
+            "result": answer.result,
+            "truncated": answer.truncated,
+            "failure": answer.failure,
+            "reason": answer.reason[:_MAX_REASON],
+        }
+        # A whole schema would keep the event loop busy for long.
+        text = _write(message) if limit <= MAX_ANSWER else await asyncio.to_thread(_write, message)
+        if len(text.encode()) > limit + 8 * _MAX_REASON:
             raise ValueError("the answer to a target task exceeds its maximum size")
         if await self._store.answer(task_id, worker, text, self._now()):
             await self._signals.publish(Topic.TARGET_TASK_DONE, target_task_id=str(task_id))
@@ -153,6 +166,8 @@ class TargetTasks:
         await self._store.prune(self._now() - _STAYS)
 
     async def _admit(self, principal: Principal, connection: str, kind: TargetTaskKind, source: str) -> Permit:
+        if kind is TargetTaskKind.PREVIEW:
+            return await self._access.admit_preview(principal, connection, source=source)
         schema = kind is not TargetTaskKind.TEST
         return await self._access.admit_target_task(principal, connection, schema=schema, source=source)
 
@@ -184,7 +199,8 @@ class TargetTasks:
         async for _ in poll_times(event, wait, _LOOK_AGAIN):
             worker, answer = await self._store.look(target_task.id)
             if answer is not None:
-                return _read(json.loads(answer))
+                small = len(answer) <= MAX_ANSWER
+                return _read(json.loads(answer) if small else await asyncio.to_thread(json.loads, answer))
         if worker is None:
             raise Unavailable(
                 f"no relay worker took this task within {wait:g} seconds; ask the operator of the gateway"
@@ -197,7 +213,13 @@ _NAMES: Mapping[TargetTaskKind, str] = {
     TargetTaskKind.DATABASES: "list of databases",
     TargetTaskKind.TABLES: "list of tables",
     TargetTaskKind.COLUMNS: "list of columns",
+    TargetTaskKind.SCHEMA: "schema",
+    TargetTaskKind.PREVIEW: "preview",
 }
+
+
+def _write(message: Mapping[str, Any]) -> str:
+    return json.dumps(message, ensure_ascii=False)
 
 
 def _read(message: Mapping[str, Any]) -> TargetTaskAnswer:
@@ -205,6 +227,9 @@ def _read(message: Mapping[str, Any]) -> TargetTaskAnswer:
     return TargetTaskAnswer(
         message["result"], message["truncated"], None if failure is None else Failure(failure), message["reason"]
     )
+
+
+_NAMED = frozenset({"database", "schema", "table"})
 
 
 def _check_name(field: str, value: str) -> None:

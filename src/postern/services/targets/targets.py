@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from postern.services.admission import Access
+from postern.domain.rules.masking import DetectedType
+from postern.services.admission import BROWSER, Access
 from postern.services.identity.credentials import Credentials
 from postern.services.identity.logins.ssh_logins import MEANS as SSH_LOGIN
 from postern.services.identity.logins.ssh_logins import LoginProof
@@ -31,6 +32,7 @@ from postern.services.server.audit import Audit
 from postern.services.server.server_features import Features
 from postern.services.sessions import Sessions
 from postern.services.targets.agents import Agents
+from postern.services.targets.connection_catalogue import ConnectionCatalogue
 from postern.services.targets.connection_fields import FieldChecks
 from postern.services.targets.connections import Connections
 from postern.services.targets.declarations import Declarations
@@ -38,7 +40,10 @@ from postern.services.targets.host_keys import HostKeys
 from postern.services.targets.proxy_managers import ProxyManagers
 from postern.services.targets.relay_workers import RelayWorkers
 from postern.services.targets.resources import Resources
+from postern.services.targets.schema_documents import SchemaDocuments
+from postern.services.targets.script_previews import ScriptPreviews
 from postern.services.targets.target_tasks import TargetTasks
+from postern.services.targets.terminal_attestations import TerminalAttestations
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.ports.target_ports import Recordings
 from postern.store.stores import Stores
@@ -51,7 +56,7 @@ class Abilities:
     `enforceable`: the protocols that have a relay, on which rules take effect and scripts run. `parsed`: those that
     have a parser as well, so that rules about statements can be enforced. `judge`: tries guardrails outside of
     sessions. `models`: the information types that a language model finds here. `compiles`: the check of a pattern, see
-    Guardrails. `masks`: tries a masking rule.
+    Guardrails. `masks`: tries a masking rule. `types`: the information types that masking detects.
     """
 
     compiles: Callable[[str], str | None]
@@ -60,6 +65,7 @@ class Abilities:
     parsed: frozenset[str] = frozenset()
     judge: TrialJudge | None = None
     models: frozenset[str] = frozenset()
+    types: tuple[DetectedType, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,11 +97,15 @@ class AccessServices:
 
     access: Access
     access_requests: AccessRequests
+    schema_documents: SchemaDocuments
+    script_previews: ScriptPreviews
+    connection_catalogue: ConnectionCatalogue
     target_tasks: TargetTasks
     proxy_managers: ProxyManagers
     sessions: Sessions
     ssh_authorities: SshAuthorities
     ssh_keys: SshKeys
+    terminal_attestations: TerminalAttestations
 
 
 @dataclass(frozen=True)
@@ -186,6 +196,7 @@ def _build_rules(on: _Ground, needed: RequirementLookup) -> RuleServices:
             engine=able.masks,
             enforceable=enforceable,
             models=able.models,
+            types=able.types,
         ),
         review_rules=ReviewRules(stores.review_rules, connections, signals, now),
         runbook_rights=RunbookRights(stores.runbook_rules, signals, now),
@@ -206,15 +217,25 @@ def _build_access(on: _Ground, approvals: ApprovalServices, rights: RunbookRight
         runbooks=rights,
         signals=signals,
         now=now,
+        enforceable=on.able.enforceable,
         parsed=on.able.parsed,
-        proofs={SSH_KEY: ssh_keys, SSH_AUTHORITY: authorities, SSH_LOGIN: LoginProof(stores.logins, now)},
+        proofs={
+            SSH_KEY: ssh_keys,
+            SSH_AUTHORITY: authorities,
+            SSH_LOGIN: LoginProof(stores.logins, now, "the login of this SSH client has ended; connect again"),
+            BROWSER: LoginProof(stores.logins, now, "the login of this terminal has ended; log in again"),
+        },
+    )
+    target_tasks = TargetTasks(
+        stores.target_tasks, stores.principals, access, signals, now, answerable=on.able.enforceable
     )
     return AccessServices(
         access=access,
-        access_requests=AccessRequests(access, approvals.asking, approvals.reviews),
-        target_tasks=TargetTasks(
-            stores.target_tasks, stores.principals, access, signals, now, answerable=on.able.enforceable
-        ),
+        access_requests=AccessRequests(access, stores.credentials, approvals.asking, approvals.reviews),
+        schema_documents=SchemaDocuments(target_tasks, access, now),
+        script_previews=ScriptPreviews(target_tasks, access, approvals.asking, now),
+        target_tasks=target_tasks,
+        connection_catalogue=ConnectionCatalogue(access, stores.sessions),
         proxy_managers=ProxyManagers(access, now),
         sessions=Sessions(
             store=stores.sessions,
@@ -233,6 +254,7 @@ def _build_access(on: _Ground, approvals: ApprovalServices, rights: RunbookRight
         ),
         ssh_authorities=authorities,
         ssh_keys=ssh_keys,
+        terminal_attestations=TerminalAttestations(stores.access),
     )
 
 

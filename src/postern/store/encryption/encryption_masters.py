@@ -46,7 +46,7 @@ class LocalMaster:
             return self._cipher.decrypt(wrapped[:_NONCE], wrapped[_NONCE:], context.encode())
         except (InvalidTag, ValueError):
             raise Misconfigured(
-                f"{context} does not open with this master key; restore the master key that belongs to this database"
+                f"{context} cannot be decrypted with this master key; restore the master key of this database"
             ) from None
 
 
@@ -56,7 +56,7 @@ def file_key(path: Path) -> bytes:
     try:
         mode = path.stat().st_mode
         if mode & 0o077:
-            raise Misconfigured(f"{path} can be read by others (mode {mode & 0o777:o}); run: chmod 600 {path}")
+            raise Misconfigured(f"other users can read {path} (mode {mode & 0o777:o}); run: chmod 600 {path}")
         key = path.read_bytes()
     except FileNotFoundError:
         raise Misconfigured(f"there is no key at {path}; restore it, or see docs/how-to/encryption-keys.md") from None
@@ -100,11 +100,11 @@ def environment_key(environ: MutableMapping[str, str], name: str) -> bytes:
     """
     text = environ.pop(name, "")
     if not text:
-        raise Misconfigured(f"the environment variable {name} has no master key; it wants base64 of {KEY} bytes")
+        raise Misconfigured(f"the environment variable {name} is empty; set it to a master key: {KEY} bytes in base64")
     try:
         key = base64.b64decode(text.strip(), validate=True)
     except (binascii.Error, ValueError):
-        raise Misconfigured(f"the environment variable {name} is not base64; it wants base64 of {KEY} bytes") from None
+        raise Misconfigured(f"the environment variable {name} is not base64; set it to {KEY} bytes in base64") from None
     if len(key) != KEY:
-        raise Misconfigured(f"the environment variable {name} holds {len(key)} bytes instead of {KEY}")
+        raise Misconfigured(f"the environment variable {name} has {len(key)} bytes instead of {KEY}")
     return key

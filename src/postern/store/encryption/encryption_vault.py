@@ -1,9 +1,9 @@
 """Sealing and opening: AES-256-GCM by the data key of an organisation, each value bound to the row it belongs to.
 
 A sealed value is `version (1 byte, 2) · data key's id (16) · nonce (12) · ciphertext and tag`. The associated data is
-version, data key and the row's name, so that a value copied into another row does not open there; one copied into
-another organisation meets a data key of somebody else. Version 1 was sealed by the key file itself and still opens;
-`store.sql.resealing` turns it into version 2.
+version, data key and the row's name: a value that was copied into another row cannot be decrypted there, and one that
+was copied into another organisation has a wrong data key. Version 1 was encrypted with the key file itself, and can
+still be decrypted; `store.sql.resealing` converts it to version 2.
 """
 
 from __future__ import annotations
@@ -94,11 +94,11 @@ class Encryption:
             if sealed[:1] == DIRECT:
                 return self._open_direct(sealed, row)
             if sealed[:1] != ENVELOPE:
-                raise Misconfigured(f"the secret of {row} has an unknown format; it was written by a newer version")
+                raise Misconfigured(f"the secret of {row} has an unknown format: a newer version of Postern wrote it")
             await self.load()
             key = self._known.get(prefix)
             if key is None:
-                raise Misconfigured(f"the secret of {row} was sealed by a data key that this store does not have")
+                raise Misconfigured(f"the secret of {row} was encrypted with a data key that this store does not have")
         if key.org_id != org_id:
             raise Misconfigured(f"the secret of {row} was encrypted for a different organisation; its row was moved")
         try:
@@ -145,14 +145,14 @@ class Encryption:
     def _open_direct(self, sealed: bytes, row: str) -> bytes:
         if self._direct is None:
             raise Misconfigured(
-                f"the secret of {row} was sealed by an earlier version, with keys/encryption.key; restore that file"
+                f"the secret of {row} was encrypted by an earlier version, with keys/encryption.key; restore that file"
             )
         try:
             return self._direct.decrypt(sealed[1 : 1 + _NONCE], sealed[1 + _NONCE :], DIRECT + row.encode())
         except InvalidTag:
             raise Misconfigured(
-                f"the secret of {row} does not open with this encryption key; "
-                "restore the keys/encryption.key that belongs to this database"
+                f"the secret of {row} cannot be decrypted with this encryption key; "
+                "restore the keys/encryption.key of this database"
             ) from None
 
     async def _key_for(self, org_id: UUID | None) -> _Opened:
@@ -171,7 +171,7 @@ class Encryption:
         return DataKey(draft.id, org_id, wrapped, draft.master, draft.created_at)
 
     async def _read(self) -> None:
-        self._fresh = True  # before reading: who refreshes meanwhile makes us read again
+        self._fresh = True  # before reading, so that a concurrent `refresh` causes another read
         try:
             rows = await self._store.all()
             new = [row for row in rows if ENVELOPE + row.id.bytes not in self._known]
@@ -186,14 +186,15 @@ class Encryption:
         self._first = {row.org_id: opened for row, opened in reversed(opened_rows)}
 
     def _unwrap(self, rows: Sequence[DataKey]) -> list[bytes]:
-        found = []
+        materials = []
         for row in rows:
             master = self._masters.get(row.master)
             if master is None:
                 raise Misconfigured(
-                    f"the data keys of this store are wrapped by the master key {row.master}, and POSTERN_MASTER_KEY "
-                    f"gives {self._master.id}; restore the right one, or finish `postern keys rotate`",
+                    f"the data keys of this store are encrypted with the master key {row.master}, but "
+                    f"POSTERN_MASTER_KEY names {self._master.id}; set it to the former, or finish "
+                    "`postern keys rotate`",
                     field="master_key",
                 )
-            found.append(master.unwrap(row.wrapped, row.context))
-        return found
+            materials.append(master.unwrap(row.wrapped, row.context))
+        return materials

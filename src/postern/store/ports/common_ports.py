@@ -14,6 +14,8 @@ class Topic:
 
     # session_id, and traceparent if it is traced: the worker that claims the row runs the script.
     SESSION_RUN = "session.run"
+    # session_id: a worker has opened it, or claimed it; the API tells the clients that follow changes.
+    SESSION_STARTED = "session.started"
     # session_id, reason: the session's worker ends it.
     SESSION_KILL = "session.kill"
     # session_id: wakes the API requests that wait for it.
@@ -22,14 +24,17 @@ class Topic:
     CREDENTIAL_REVOKED = "credential.revoked"
     # principal_id: workers end the links of a principal that is no longer active.
     PRINCIPAL_CHANGED = "principal.changed"
+    # principal_id, change (started, ended), and login_id unless it is about several: the API ends the event streams of
+    # a login that has ended.
+    LOGIN_CHANGED = "login.changed"
     # name (auth, features, runbooks, server, token-keys, tracker), org_id: every process drops its cached copy, and
     # workers move their listeners.
     SETTINGS_CHANGED = "settings.changed"
-    # connection_id, or org_id for all of an organisation, or empty for all: workers drop cached policies, and check
-    # and renew running links.
+    # connection_id and its org_id, or org_id alone for all of an organisation, or empty for all: workers drop cached
+    # policies, and check and renew running links.
     POLICY_CHANGED = "policy.changed"
-    # agent_id, change (came, went, renewed, deleted, drained): workers end the tunnels of an agent whose key is no
-    # longer valid; the API tells the agent.
+    # agent_id, change (came, went, renewed, deleted, drained), org_id if known: workers end the tunnels of an
+    # agent whose key is no longer valid; the API tells the agent.
     AGENT_CHANGED = "agent.changed"
     # No payload: the API tells every agent which relay workers are alive.
     WORKERS_CHANGED = "workers.changed"

@@ -15,6 +15,7 @@ from postern.domain.identity.api_key import ApiKey
 from postern.domain.identity.login import Login, Provided, TokenPurpose
 from postern.domain.identity.machine import MachineIdentity
 from postern.domain.identity.organisation import Organisation
+from postern.domain.identity.preferences import Preferences
 from postern.domain.identity.principal import (
     Account,
     GroupSource,
@@ -26,6 +27,15 @@ from postern.domain.identity.principal import (
 from postern.domain.identity.second_factor import FactorKind, SecondFactor
 from postern.domain.lists import Listed, Page
 from postern.store.ports.named_resource_ports import NamedResourceStore
+
+
+class PreferenceStore(Protocol):
+    async def get(self, user_id: UUID) -> Preferences:
+        """Return the user's preferences; NO_PREFERENCES if none are stored."""
+
+    async def put(self, user_id: UUID, content: str, at: datetime, version: int | None) -> Preferences | None:
+        """Replace them, and return them with their next version. None if `version` is given and is not the stored
+        one."""
 
 
 class PrincipalStore(Protocol):
@@ -42,7 +52,7 @@ class PrincipalStore(Protocol):
     async def by_subject_or_email(self, org_id: UUID, kind: PrincipalKind, key: str) -> Account | None:
         """Return an account; a subject takes precedence over an e-mail of the same spelling."""
 
-    async def find(self, org_id: UUID, wanted: PrincipalFilter, page: Page) -> Listed[Account]:
+    async def find(self, org_id: UUID, criteria: PrincipalFilter, page: Page) -> Listed[Account]:
         """Return accounts by e-mail, then id."""
 
     async def count(self, org_id: UUID, kind: PrincipalKind = PrincipalKind.USER) -> int: ...
@@ -112,19 +122,21 @@ class GroupStore(NamedResourceStore[UserGroup], Protocol):
     ) -> None:
         """Change the members from `source`; those from others stay. It changes their accounts.
 
-        Raises NotFound when the group is gone, Invalid for a new member who is not a user of the organisation, and when
+        Raises NotFound when the group is gone, Invalid for a new member that is not a user of the organisation, and if
         the last active administrator would lose the role.
         """
 
 
 class LoginStore(Protocol):
     async def add(self, login: Login) -> None:
-        """Add a login, and end the oldest live ones of a user who has too many."""
+        """Add a login, and end the oldest live ones of a user that has too many."""
 
     async def standing(self, login_id: UUID) -> tuple[Login, Account] | None:
         """Return the login and its account, in any state. One statement: every request of the API calls it."""
 
     async def extend(self, login_id: UUID, expires_at: datetime) -> None: ...
+
+    async def confirm(self, login_id: UUID, fresh_until: datetime) -> None: ...
 
     async def store_renewal(self, login_id: UUID, provided: Provided) -> None:
         """Store the provider's new confirmation."""

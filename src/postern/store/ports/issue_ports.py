@@ -29,7 +29,7 @@ class IssueTemplateStore(NamedResourceStore[IssueTemplate], Protocol):
 class SessionIssueStore(Protocol):
     """The fields of issues are sealed, until they are created."""
 
-    async def add(self, wanted: SessionIssue) -> None:
+    async def add(self, issue: SessionIssue) -> None:
         """Add an issue, also before its session. Does nothing when the session has one."""
 
     async def get(self, session_id: UUID) -> SessionIssue | None: ...

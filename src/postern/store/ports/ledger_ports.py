@@ -22,6 +22,7 @@ from postern.domain.sessions.ledger import (
     RecordKind,
     SealedRecord,
     SessionFacts,
+    SessionVerification,
 )
 from postern.domain.sessions.segment import Segment
 
@@ -93,6 +94,18 @@ class ProofStore(Protocol):
         """Return opened sessions by id, after `after`. A session with an unreadable segment comes without it, after
         the damage."""
 
+    async def read_session(self, org_id: UUID, session_id: UUID) -> list[Recorded | Damaged]:
+        """Return one opened session, as `read_sessions` does; empty where there is none."""
+
+    async def purge_entry(self, org_id: UUID, session_id: UUID) -> int | None:
+        """Return the number of the entry that says that the session, or its recording, was purged."""
+
+    async def verification(self, session_id: UUID) -> SessionVerification | None:
+        """Return the last verification of the session by itself."""
+
+    async def store_verification(self, verification: SessionVerification) -> None:
+        """Store the last verification; it replaces an earlier one."""
+
     async def closed_segments(
         self, org_id: UUID, after: Any, limit: int, *, since: datetime | None, until: datetime | None, last: int
     ) -> list[tuple[Any, list[Segment]]]:
@@ -115,6 +128,9 @@ class CheckpointStore(Protocol):
 
     async def find(self, org_id: UUID, page: Page) -> Stretch[tuple[Checkpoint, list[AnchorState]]]:
         """Return checkpoints, newest first."""
+
+    async def covering(self, org_id: UUID, entry: int) -> tuple[Checkpoint, list[AnchorState]] | None:
+        """Return the first checkpoint that covers the entry, with its anchors."""
 
     async def add(self, checkpoint: Checkpoint, anchors: Sequence[str]) -> bool:
         """Add a checkpoint with its anchors. False when its entry has one already."""

@@ -31,7 +31,7 @@ AT_THE_END = ENDED | UNCOUNTED | UNREAD
 TO_TELL = OPENED | ENDED | UNCOUNTED  # what FollowUpStore settles
 ALL = TO_TELL | UNREAD
 
-# Levels of counts: bits for what their rows tell apart; what they do not is nobody's, and empty.
+# Levels of counts: bits for the columns that separate their rows. The other columns are NOBODY, or empty.
 BY_CONNECTION, BY_USER = 1, 2
 LEVELS = (0, BY_CONNECTION, BY_USER, BY_CONNECTION | BY_USER)
 NOBODY = UUID(int=0)
@@ -87,13 +87,13 @@ class PostprocessingStore(Protocol):
     async def violations(self, most: int) -> list[Violation]:
         """Return violations without events, the oldest first, and of one session in order."""
 
-    async def queue_violation_events(self, told: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
+    async def queue_violation_events(self, violation_ids: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
         """Queue the events of these violations, and delete the violations. All or nothing."""
 
     async def failed_runs(self, most: int) -> list[ScheduleRun]:
         """Return failed runs of schedules without events, the oldest first."""
 
-    async def queue_schedule_events(self, told: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
+    async def queue_schedule_events(self, run_ids: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
         """Queue the events of these runs, and delete the runs. All or nothing."""
 
     async def queue_audit_events(self, entries: Sequence[AuditEntry], deliveries: Sequence[NewDelivery]) -> None:
@@ -117,19 +117,19 @@ class ViolationStore(Protocol):
 
 class ReportStore(Protocol):
     async def count_masked(
-        self, org_id: UUID, wanted: ReportFilter, span: ReportPeriod, group: GroupBy
+        self, org_id: UUID, criteria: ReportFilter, span: ReportPeriod, group: GroupBy
     ) -> tuple[list[MaskedCount], Counts]:
         """Return all lines, unordered, and the sums over all of them. Not by session."""
 
     async def list_masked_sessions(
-        self, org_id: UUID, wanted: ReportFilter, span: ReportPeriod, page: Page
+        self, org_id: UUID, criteria: ReportFilter, span: ReportPeriod, page: Page
     ) -> tuple[Listed[MaskedCount], int]:
         """Return sessions, most masked first, and how much was masked over all pages."""
 
     async def activity(
         self,
         org_id: UUID,
-        wanted: ReportFilter,
+        criteria: ReportFilter,
         span: ReportPeriod,
         interval: Interval,
         offset: int,

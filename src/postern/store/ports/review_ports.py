@@ -22,7 +22,8 @@ from postern.domain.reviews.review_weighing import Seat, Weighed
 from postern.domain.sessions.session import Session
 from postern.domain.targets.command import NOTHING_ADDED, Invocation
 
-# Called with the review's row locked, with who the reviewers are now; raises what `domain.review_weighing.weigh` does.
+# Called with the review, whose row is locked, and the seats of its reviewers. Raises the errors of
+# `domain.review_weighing.weigh`.
 Weigh = Callable[[Review, Mapping[UUID, Seat]], Weighed]
 
 
@@ -77,7 +78,7 @@ class ReviewStore(Protocol):
     async def of_sessions(self, org_id: UUID, session_ids: Sequence[UUID]) -> Mapping[UUID, Review]:
         """Return the reviews of these sessions, not those of their statements."""
 
-    async def find(self, org_id: UUID, wanted: ReviewFilter, page: Page) -> Stretch[Review]:
+    async def find(self, org_id: UUID, criteria: ReviewFilter, page: Page) -> Stretch[Review]:
         """Return reviews, pending ones first, then the newest."""
 
     async def grant(self, binding: Binding, demands: Sequence[ApprovalRequirement], now: datetime) -> Review | None:
@@ -108,7 +109,8 @@ class ReviewStore(Protocol):
         """Store the row estimate, while it is pending."""
 
     async def makers(self, principal_id: UUID, credential_id: UUID | None) -> tuple[Person, ...]:
-        """Return who created the API keys of this principal, revoked or not, and this credential, except themselves."""
+        """Return the creators of this principal's API keys, revoked or not, and of this credential. The principal
+        itself is not among them."""
 
     async def news(self, most: int) -> list[ReviewChange]:
         """Return changes without events, the oldest first; PostprocessingStore.queue_review_events queues them."""

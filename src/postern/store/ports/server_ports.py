@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any, Protocol
 from uuid import UUID
 
+from postern.domain.facets import Facets
 from postern.domain.identity.organisation import Organisation
 from postern.domain.identity.principal import Account, Principal
 from postern.domain.lists import Listed, Page, Stretch
@@ -48,9 +50,11 @@ class OrganisationStore(Protocol):
         """Add an organisation. Raises Conflict when the name is in use."""
 
     async def update(self, organisation: Organisation) -> Organisation:
-        """Write name, role groups and help, and return the organisation with its next version. Who is in a group that
-        gave a role is in its successor from then on, in the same transaction. Raises Conflict where the name is taken,
-        or the organisation was changed since it was read."""
+        """Write name, role groups and help, and return the organisation with its next version. The members of a
+        former role group become members of its successor, in the same transaction.
+
+        Raises Conflict if the name is in use, or the organisation was changed since it was read.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ class OrganisationDeletionStore(Protocol):
     async def begin(self, org_id: UUID, at: datetime) -> OrganisationSummary:
         """Mark the organisation and invalidate everything that gives access to it, in one transaction.
 
-        Raises NotFound, and Conflict when it is being deleted already or has legal holds, which the error names.
+        Raises NotFound, and Conflict when it is already being deleted or has legal holds, which the error names.
         """
 
     async def waiting(self) -> list[Organisation]:
@@ -124,7 +128,7 @@ class SettingStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One write of the API: who did what to which resource, what it changed, and how it ended.
+    """One write of the API: its principal, operation, resource, changes and outcome.
 
     `body` is the request as given, `before` and `after` the resource; all without secrets.
     """
@@ -167,11 +171,24 @@ class AuditFilter:
     created_before: datetime | None = None
 
 
+class AuditFacet(StrEnum):
+    """A field of audit entries by which the log can be narrowed; named as its filters in the API."""
+
+    ACTION = "action"
+    RESOURCE_TYPE = "resource_type"
+    ACTOR_EMAIL = "actor_email"
+    HTTP_METHOD = "http_method"
+    OUTCOME = "outcome"
+
+
 class AuditStore(Protocol):
     async def add(self, entry: AuditEntry) -> None: ...
 
-    async def find(self, org_id: UUID, wanted: AuditFilter, page: Page) -> Stretch[AuditEntry]:
+    async def find(self, org_id: UUID, criteria: AuditFilter, page: Page) -> Stretch[AuditEntry]:
         """Return entries, newest first."""
+
+    async def facets(self, org_id: UUID, criteria: AuditFilter, names: Sequence[AuditFacet]) -> Facets:
+        """Count the values of fields, over all pages of `find`."""
 
     async def get(self, org_id: UUID, entry_id: UUID) -> AuditEntry | None: ...
 
@@ -186,7 +203,7 @@ class Follower(Protocol):
 class Journal(Protocol):
     """The last log lines of every process of this machine."""
 
-    def last(self, wanted: LogFilter, limit: int) -> list[LogLine]:
+    def last(self, criteria: LogFilter, limit: int) -> list[LogLine]:
         """Return lines, oldest first. Blocks on files: call it from a thread."""
 
     def follow(self, after: str | None) -> Follower:

@@ -20,7 +20,8 @@ class SshKeyStore(Protocol):
         organisation."""
 
     async def get(self, org_id: UUID, user_id: UUID, called: str) -> SshKey | None:
-        """Return the user's key of this name or fingerprint, or anybody's with this identifier. A name wins."""
+        """Return the user's key of this name or fingerprint, or any user's key with this identifier. A name takes
+        precedence."""
 
     async def find(self, org_id: UUID, user_id: UUID, page: Page, name: str | None = None) -> Listed[SshKey]:
         """Return keys by name, or the one of this name."""

@@ -5,13 +5,14 @@ Every method that takes `org_id` sees only that organisation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any, Protocol
 from uuid import UUID
 
+from postern.domain.facets import Facet, Facets
 from postern.domain.identity.credential import Credential, Grant, IssuedCredential, Verifier
 from postern.domain.identity.principal import DEFAULT_ROLE_GROUPS, RoleGroups
 from postern.domain.lists import Listed, Page, Position, Stretch
@@ -28,6 +29,7 @@ from postern.domain.sessions.words import Search
 from postern.domain.targets.agent import Agent
 from postern.domain.targets.command import NOTHING_ADDED, Invocation
 from postern.domain.targets.connection import Connection, Extra, Toggle
+from postern.domain.targets.connection_use import ConnectionActivity, ConnectionFacet
 from postern.domain.targets.resource import Resource, TagUse
 from postern.domain.targets.target_task import TargetTask, TargetTest
 from postern.domain.worker import RelayWorker
@@ -60,8 +62,11 @@ class Recordings(Protocol):
     def exchanges(self, session: Session, since: int = 0, output: int = 0) -> Iterator[Exchange]:
         """Yield the session's timeline, with so many bytes of output each. `since` as for `moments`."""
 
-    def tail(self, session: Session, since: int = 0) -> Tail:
+    def tail(self, session: Session, since: int = 0) -> Tail[Moment]:
         """Return a follower of a session that may still run. `since` as for `moments`."""
+
+    def result_tail(self, session: Session) -> Tail[Result]:
+        """Return a follower of a script's results."""
 
     def results(self, session: Session) -> Iterator[Result]:
         """Yield the results of a script, as values. Raises NotFound where there are none."""
@@ -85,6 +90,7 @@ class PermitStanding:
     role_groups: RoleGroups = DEFAULT_ROLE_GROUPS
     connection_tags: Mapping[str, str] = field(default_factory=dict)
     extras: frozenset[Extra] = frozenset()
+    access_mode_web_terminal: Toggle | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,9 @@ class AccessStore(Protocol):
     async def masking_key(self, org_id: UUID) -> Secret:
         """Return the key for hashes of masked values: hexadecimal, the same at every start and in every process."""
 
+    async def terminal_key(self) -> Secret:
+        """Return the key of attestations (services/targets/terminal_attestations.py): as `masking_key`."""
+
     async def standing(self, principal_id: UUID, connection_id: UUID, credential_id: UUID | None) -> PermitStanding:
         """Return the facts of a permit. One statement."""
 
@@ -126,6 +135,11 @@ class CredentialStore(Protocol):
 
     async def of_user(self, org_id: UUID, user_id: UUID) -> list[tuple[Credential, str]]:
         """Return credentials with the names of their connections; newest first."""
+
+    async def own(
+        self, org_id: UUID, user_id: UUID, page: Page, valid_at: datetime | None
+    ) -> Stretch[tuple[Credential, str]]:
+        """Return a page of `of_user`; only those that are valid then when `valid_at` is given."""
 
     async def issued_by(self, org_id: UUID, maker_id: UUID) -> list[IssuedCredential]:
         """Return what this principal issued to others, revoked and expired ones too; newest first."""
@@ -183,11 +197,34 @@ class SessionEnd:
     detail: str | None = None
 
 
+class SessionFacet(StrEnum):
+    """A field of sessions by which a list can be narrowed; named as its filters in the API."""
+
+    CONNECTION = "connection"
+    USER = "user"
+    TYPE = "type"
+    SUBTYPE = "subtype"
+    VERB = "verb"
+    STATUS = "status"
+    END_REASON = "end_reason"
+
+
 class SessionStore(Protocol):
     async def add(
         self, session: Session, *, principal_id: UUID, source: str, invocation: Invocation = NOTHING_ADDED
     ) -> None:
         """Add a session. One INSERT; one more for an invocation that is not empty, which is sealed."""
+
+    async def facets(self, org_id: UUID, criteria: SessionFilter, names: Sequence[SessionFacet]) -> Facets:
+        """Count the values of fields, over all pages of `find`; not for a search."""
+
+    async def script_beginnings(self, session_ids: Sequence[UUID]) -> Mapping[UUID, tuple[str, bool]]:
+        """Return the first SCRIPT_BEGINNING characters of each script, and whether there are more."""
+
+    async def activity(
+        self, org_id: UUID, connection_ids: Sequence[UUID], owner: str, *, with_all: bool
+    ) -> Mapping[UUID, ConnectionActivity]:
+        """Return the activity of connections: of `owner`, a subject, and with `with_all` of all users."""
 
     async def take_invocation(self, session_id: UUID) -> Invocation:
         """Return what was added with the session, and delete it."""
@@ -219,11 +256,14 @@ class SessionStore(Protocol):
 
     async def get(self, org_id: UUID, session_id: UUID) -> Session | None: ...
 
+    async def owners(self, ids: Sequence[UUID]) -> Mapping[UUID, tuple[UUID, str]]:
+        """Return (organisation, subject of the user) of these sessions, of any organisation."""
+
     async def ids_between(self, org_id: UUID, first: UUID, last: UUID, owner: str | None, limit: int) -> list[UUID]:
         """Return identifiers from `first` to `last`, both included; of the subject `owner` only, unless that is
         None."""
 
-    async def find(self, org_id: UUID, wanted: SessionFilter, page: Page) -> Stretch[Session]:
+    async def find(self, org_id: UUID, criteria: SessionFilter, page: Page) -> Stretch[Session]:
         """Return sessions, newest first, without scripts. Looks at a bounded number of rows unless the page has an
         offset, or wants an exact count."""
 
@@ -295,9 +335,14 @@ class ConnectionStore(NamedResourceStore[Connection], Protocol):
         """Return a connection; a name takes precedence over an identifier of the same spelling. One statement."""
 
     async def search(
-        self, org_id: UUID, wanted: ConnectionFilter, page: Page, secrets: SecretUse = SecretUse.ALL
+        self, org_id: UUID, criteria: ConnectionFilter, page: Page, secrets: SecretUse = SecretUse.ALL
     ) -> Listed[Connection]:
         """Return connections by name. Two statements."""
+
+    async def facets(
+        self, org_id: UUID, criteria: ConnectionFilter, names: Collection[ConnectionFacet]
+    ) -> Mapping[ConnectionFacet, Facet]:
+        """Return the values of these fields, over all connections that match. One statement for each."""
 
     async def open_sessions(self, connection_id: UUID) -> list[UUID]:
         """Return its sessions that have not ended."""
@@ -351,7 +396,7 @@ class AgentStore(NamedResourceStore[Agent], Protocol):
     async def by_id(self, agent_id: UUID) -> Agent | None:
         """Return the agent, of any organisation."""
 
-    async def search(self, org_id: UUID, wanted: AgentFilter, page: Page) -> Listed[Agent]:
+    async def search(self, org_id: UUID, criteria: AgentFilter, page: Page) -> Listed[Agent]:
         """Return agents by name."""
 
     async def store_facts(self, agent_id: UUID, facts: Mapping[str, str]) -> None:

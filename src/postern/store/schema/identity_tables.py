@@ -29,11 +29,11 @@ orgs = Table(
     Column("auditor_group", String(128), nullable=False, server_default="auditor"),
     Column("created_at", Utc, nullable=False),
     Column("access_help", Text, nullable=False, server_default=""),
-    Column("deleting_at", Utc),  # since when it is being deleted; nobody uses it any more
+    Column("deleting_at", Utc),  # since when it is being deleted; it is no longer in use
     version(),
 )
 
-# Everybody who can ask for something: people and programs (the column `kind`).
+# Principals: users and programs (the column `kind`).
 users = Table(
     "users",
     metadata,
@@ -70,6 +70,16 @@ user_groups = Table(
     Column("source", String(16), primary_key=True),
 )
 
+# What the clients of a user remember for them, such as the theme of the web application: one JSON object.
+user_preferences = Table(
+    "user_preferences",
+    metadata,
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    Column("content", Text, nullable=False),
+    Column("updated_at", Utc, nullable=False),
+    version(),
+)
+
 logins = Table(
     "logins",
     metadata,
@@ -86,6 +96,7 @@ logins = Table(
     Column("provider_expires_at", Utc),
     Column("provider_refresh", LargeBinary),  # sealed
     Column("ended_at", Utc),
+    Column("fresh_until", Utc),
 )
 
 one_time_tokens = Table(
@@ -94,7 +105,7 @@ one_time_tokens = Table(
     Column("digest", LargeBinary(32), primary_key=True),
     Column("purpose", String(32), nullable=False, index=True),
     Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), index=True),
-    Column("source", String(64), index=True),  # the network of a stranger who asked for it
+    Column("source", String(64), index=True),  # the network of the client that requested it without a login
     Column("payload", LargeBinary, nullable=False),  # sealed
     Column("created_at", Utc, nullable=False),
     Column("expires_at", Utc, nullable=False, index=True),

@@ -68,8 +68,8 @@ ledger = Table(
     Index(None, "org_id", "at"),
 )
 
-# How far each ledger has come: the place that the next entry takes. It outlives entries that somebody deletes, so the
-# gap that they leave is found. `records` is the number of the newest sealed record.
+# The newest entry of each ledger. The row outlives deleted entries, so that the gap is detected. `records` is the
+# number of the newest sealed record.
 ledger_heads = Table(
     "ledger_heads",
     metadata,
@@ -140,6 +140,21 @@ checkpoint_anchors = Table(
     Column("error", Text, nullable=False),
     ForeignKeyConstraint(["org_id", "number"], ["checkpoints.org_id", "checkpoints.number"], ondelete="CASCADE"),
     Index(None, "done_at", "next_at"),
+)
+
+# The last verification of a session by itself (domain.ledger.SessionVerification).
+session_verifications = Table(
+    "session_verifications",
+    metadata,
+    Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    owner(),
+    Column("at", Utc, nullable=False),
+    Column("by", Uuid, nullable=False),
+    Column("by_email", String(320), nullable=False),
+    Column("checkpoint", BigInteger, nullable=False),
+    Column("segments", Integer, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("findings", Integer, nullable=False),
 )
 
 # Work that one process at a time does, whichever machine it is on.

@@ -23,8 +23,8 @@ from postern.store.schema.columns import Utc, metadata, owner
 from postern.store.schema.recording_tables import ledger
 from postern.store.schema.session_tables import sessions
 
-# Nothing refers to the connection by a foreign key: who removes one must not shorten what is kept of its sessions. The
-# organisation's own has the identifier of nobody.
+# The connection is not a foreign key: deleting a connection must not shorten the retention of its sessions. The
+# organisation's own row has a nil identifier.
 retentions = Table(
     "retentions",
     metadata,
@@ -39,7 +39,7 @@ retentions = Table(
     Column("effective_at", Utc),
 )
 
-# The row of a held session cannot be deleted, by nobody: no cascade.
+# The row of a session with a legal hold cannot be deleted: no cascade.
 holds = Table(
     "holds",
     metadata,
@@ -71,7 +71,7 @@ purges = Table(
     Index(None, "org_id", "begun_at", "session_id"),
 )
 
-# When the last round of purging was, by whose clock it was; one row.
+# Time of the last round of purging, and the clock that it was read from; one row.
 purge_rounds = Table(
     "purge_rounds",
     metadata,

@@ -45,7 +45,7 @@ reviews = Table(
     Column("created_at", Utc, nullable=False),
     Column("expires_at", Utc, nullable=False),
     Column("decided_at", Utc),
-    Column("ended_at", Utc),  # since when nothing can happen to it any more
+    Column("ended_at", Utc),  # since when it is final
     Column("revoke_at", Utc),
     Column("time_window", JSON),
     Index(None, "org_id", "created_at", "id"),

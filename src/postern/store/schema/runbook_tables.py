@@ -81,7 +81,9 @@ runbook_rule_connections = Table(
 
 runbook_schedules = resource_table(
     "runbook_schedules",
-    Column("owner_id", Uuid, nullable=False, index=True),  # also of one who was deleted: it says why it does not run
+    Column(
+        "owner_id", Uuid, nullable=False, index=True
+    ),  # can be a deleted user: the schedule then shows why it does not run
     Column("connection_id", Uuid, ForeignKey("connections.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("repository", String(512), nullable=False),
     Column("file", String(1024), nullable=False),

@@ -134,7 +134,7 @@ chat_messages = Table(
     Column("at", Utc, nullable=False),
 )
 
-# Whose accounts of chats are.
+# Users of chat accounts.
 chat_links = Table(
     "chat_links",
     metadata,

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
+    true,
 )
 
 from postern.store.schema.columns import Utc, metadata, owner, resource_table
@@ -80,9 +81,12 @@ connections = resource_table(
     Column("access_forward_remote", String(16), nullable=False, server_default="disabled"),
     Column("access_forward_agent", String(16), nullable=False, server_default="disabled"),
     Column("access_file_transfer", String(16), nullable=False, server_default="enabled"),
+    Column("access_mode_web_terminal", String(16), nullable=False, server_default="disabled"),
+    Column("access_fresh_factor", String(16), nullable=False, server_default="disabled"),
     Column("access_max_duration", Integer),
     Column("command", JSON, nullable=False),
     Column("connection_tags", JSON, nullable=False),
+    Column("description", Text, nullable=False, server_default=""),
     Column("force_approve_groups", JSON, nullable=False),
     Column("issue_template_id", String(255), index=True),
     Column("redact_enabled", Boolean, nullable=False),
@@ -110,6 +114,7 @@ target_tests = Table(
 guardrails = resource_table(
     "guardrails",
     Column("description", Text, nullable=False),
+    Column("enabled", Boolean, nullable=False, server_default=true()),
     Column("input", JSON, nullable=False),
     Column("output", JSON, nullable=False),
 )
@@ -176,7 +181,8 @@ credentials = Table(
     Column("created_at", Utc, nullable=False),
     Column("expires_at", Utc),
     Column("revoked_at", Utc),
-    Column("maker_id", Uuid),  # who issued it, if not its user
+    Column("maker_id", Uuid),  # principal that issued it, if not its user
     Index(None, "connection_id", "created_at", "id"),
     Index(None, "connection_id", "user_id", "created_at", "id"),
+    Index(None, "user_id", "created_at", "id"),
 )

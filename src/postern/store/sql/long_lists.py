@@ -57,7 +57,10 @@ class Keyset:
 
 def by_time(at: Column[Any], key: Column[Any], *, is_descending: bool = True) -> Keyset:
     return Keyset(
-        (at, key), lambda row: Position(row[at.name], row[key.name]), lambda one: (one.at, one.id), is_descending
+        (at, key),
+        lambda row: Position(row[at.name], row[key.name]),
+        lambda position: (position.at, position.id),
+        is_descending,
     )
 
 
@@ -66,7 +69,7 @@ def by_number(number: Column[Any]) -> Keyset:
     return Keyset(
         (number,),
         lambda row: Position(_EPOCH, UUID(int=row[number.name])),
-        lambda one: (min(one.id.int, _MAX_NUMBER),),
+        lambda position: (min(position.id.int, _MAX_NUMBER),),
     )
 
 
@@ -85,56 +88,61 @@ class LongList:
 
 
 def find_page(
-    connection: Connection, wanted: LongList, page: Page, item_of: Callable[[RowMapping], _Item]
+    connection: Connection, listed: LongList, page: Page, item_of: Callable[[RowMapping], _Item]
 ) -> Stretch[_Item]:
     """Return a page and its total. `item_of` converts a row."""
-    last = _last_row(connection, wanted, page.after, LOOK_AT_MOST if page.offset else LOOK_AT)
-    rows = list(connection.execute(page_statement(wanted, page, last)).mappings())
+    last = _last_row(connection, listed, page.after, LOOK_AT_MOST if page.offset else LOOK_AT)
+    rows = list(connection.execute(page_statement(listed, page, last)).mappings())
     is_all = len(rows) <= page.limit and page.after is None and not page.offset
     following = last
     if len(rows) > page.limit:
         rows = rows[: page.limit]
-        following = wanted.keyset.position_of(rows[-1])
+        following = listed.keyset.position_of(rows[-1])
     items = [item_of(row) for row in rows]
     if is_all and (last is None or page.count is not Count.EXACT):  # the total looks at the same rows
         is_counted = page.count is not Count.NONE
         return Stretch(items, len(items) if is_counted else None, is_counted and last is not None, last)
-    total, is_capped = count_rows(connection, wanted, page.count)
+    total, is_capped = count_rows(connection, listed, page.count)
     return Stretch(items, total, is_capped, following)
 
 
-def page_statement(wanted: LongList, page: Page, last: Position | None) -> Select[Any]:
+def page_statement(listed: LongList, page: Page, last: Position | None) -> Select[Any]:
     """Select the rows of a page and one more; `last` is the last row to look at."""
-    rows = select(*wanted.columns).where(*wanted.conditions).order_by(*wanted.keyset.order).limit(page.limit + 1)
+    rows = select(*listed.columns).where(*listed.conditions).order_by(*listed.keyset.order).limit(page.limit + 1)
     if page.after is not None:
-        rows = rows.where(wanted.keyset.behind(page.after))
+        rows = rows.where(listed.keyset.behind(page.after))
     if last is not None:
-        rows = rows.where(wanted.keyset.up_to(last))
+        rows = rows.where(listed.keyset.up_to(last))
     return rows.offset(page.offset) if page.offset else rows
 
 
-def count_rows(connection: Connection, wanted: LongList, count: Count) -> tuple[int | None, bool]:
+def count_rows(connection: Connection, listed: LongList, count: Count) -> tuple[int | None, bool]:
     """Return how many rows match, and whether there may be more."""
     if count is Count.NONE:
         return None, False
     cap, look_at = (EXACT_CAP, LOOK_AT_MOST) if count is Count.EXACT else (COUNT_CAP, LOOK_AT)
-    last = _last_row(connection, wanted, None, look_at)
-    key = wanted.keyset.columns[-1]
-    some = select(key).where(*wanted.conditions).limit(cap + 1)
+    last = _last_row(connection, listed, None, look_at)
+    key = listed.keyset.columns[-1]
+    some = select(key).where(*listed.conditions).limit(cap + 1)
     if last is not None:
-        some = some.where(wanted.keyset.up_to(last))
+        some = some.where(listed.keyset.up_to(last))
     if connection.dialect.name == "sqlite":
-        some = some.order_by(*wanted.keyset.order)  # else SQLite takes any index of the organisation
-    found = connection.execute(select(func.count()).select_from(some.subquery())).scalar_one()
-    return min(found, cap), found > cap or last is not None
+        some = some.order_by(*listed.keyset.order)  # else SQLite takes any index of the organisation
+    number = connection.execute(select(func.count()).select_from(some.subquery())).scalar_one()
+    return min(number, cap), number > cap or last is not None
 
 
-def _last_row(connection: Connection, wanted: LongList, after: Position | None, look_at: int) -> Position | None:
+def _last_row(connection: Connection, listed: LongList, after: Position | None, look_at: int) -> Position | None:
     """Return the last row that sieves can be tried on; None where there are fewer, or no sieves."""
-    if not wanted.sieves:
-        return None
-    last = select(*wanted.keyset.columns).where(*wanted.lead).order_by(*wanted.keyset.order)
+    return nth_position(connection, listed, look_at, after) if listed.sieves else None
+
+
+def nth_position(
+    connection: Connection, listed: LongList, number: int, after: Position | None = None
+) -> Position | None:
+    """Return the position of that row of those that the lead conditions find; None where there are fewer."""
+    last = select(*listed.keyset.columns).where(*listed.lead).order_by(*listed.keyset.order)
     if after is not None:
-        last = last.where(wanted.keyset.behind(after))
-    row = connection.execute(last.offset(look_at - 1).limit(1)).mappings().one_or_none()
-    return None if row is None else wanted.keyset.position_of(row)
+        last = last.where(listed.keyset.behind(after))
+    row = connection.execute(last.offset(number - 1).limit(1)).mappings().one_or_none()
+    return None if row is None else listed.keyset.position_of(row)

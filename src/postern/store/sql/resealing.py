@@ -111,7 +111,7 @@ async def reseal(
 
 async def count_by_key(database: Database) -> Mapping[UUID, int]:
     """Return how many values each data key sealed."""
-    found: dict[UUID, int] = {}
+    counts: dict[UUID, int] = {}
     for place in PLACES:
         key = func.substr(place.sealed, 2, PREFIX - 1, type_=LargeBinary)
         query = select(key.label("data_key"), func.count().label("number"))
@@ -119,8 +119,8 @@ async def count_by_key(database: Database) -> Mapping[UUID, int]:
         async with database.statement() as connection:
             for row in (await connection.execute(query)).all():
                 key_id = UUID(bytes=row.data_key)
-                found[key_id] = found.get(key_id, 0) + row.number
-    return found
+                counts[key_id] = counts.get(key_id, 0) + row.number
+    return counts
 
 
 async def _reseal_each(

@@ -66,16 +66,16 @@ class LinkTable(Protocol[L]):
 class ConnectionLinks:
     """The connections that a resource lists in its field `connection_ids`, with their names.
 
-    `own` is the column of `pairs` with the resource's identifier. `is_mutual`: connections list the resource, too, so a
-    change of the list is one of theirs.
+    `own_column` is the column of `pairs` with the resource's identifier. `is_mutual`: connections list the resource,
+    too, so a change of the list also changes them.
     """
 
     pairs: Table
-    own: str = "rule_id"
+    own_column: str = "rule_id"
     is_mutual: bool = False
 
     def columns(self, table: Table) -> Sequence[Label[str]]:
-        mine = self.pairs.c[self.own] == table.c.id
+        mine = self.pairs.c[self.own_column] == table.c.id
         ids = select(func.aggregate_strings(cast(self.pairs.c.connection_id, String), SEPARATOR)).where(mine)
         names = select(func.aggregate_strings(connections.c.name, SEPARATOR)).join(
             self.pairs, self.pairs.c.connection_id == connections.c.id
@@ -92,11 +92,11 @@ class ConnectionLinks:
         rows = [{"connection_id": key} for key in sorted(resource.connection_ids)]
         if self.is_mutual:
             await self.count_change(transaction, resource.id, resource.connection_ids)
-        await replace_rows(transaction, self.pairs.c[self.own], resource.id, rows)
+        await replace_rows(transaction, self.pairs.c[self.own_column], resource.id, rows)
 
     async def count_change(self, transaction: Executor, key: UUID, after: Collection[UUID]) -> None:
         """Lock the connections that the resource has and had, and give those that it gets or loses another version."""
-        listed = select(self.pairs.c.connection_id).where(self.pairs.c[self.own] == key)
+        listed = select(self.pairs.c.connection_id).where(self.pairs.c[self.own_column] == key)
         before = set((await transaction.execute(listed)).scalars())
         query = select(connections.c.id).where(connections.c.id.in_(before | {*after})).order_by(connections.c.name)
         await transaction.execute(query.with_for_update())
@@ -109,7 +109,7 @@ class ConnectionLinks:
         named = connections.c.name == name_or_id
         same = named if key is None else or_(named, connections.c.id == key)
         query = select(self.pairs.c.connection_id).join(connections, connections.c.id == self.pairs.c.connection_id)
-        return query.where(self.pairs.c[self.own] == table.c.id, same).correlate(table).exists()
+        return query.where(self.pairs.c[self.own_column] == table.c.id, same).correlate(table).exists()
 
 
 def listed_ids(row: Row) -> frozenset[UUID]:
@@ -121,20 +121,20 @@ def listed_names(row: Row) -> tuple[str, ...]:
 
 
 async def replace_rows(
-    transaction: Executor, own: ColumnElement[Any], key: UUID, rows: Sequence[Mapping[str, object]]
+    transaction: Executor, owner: ColumnElement[Any], key: UUID, rows: Sequence[Mapping[str, object]]
 ) -> None:
-    """Write these rows of the resource `key`, whose identifier is in the column `own`, and delete its others."""
-    table = own.table
-    await transaction.execute(delete(table).where(own == key))
+    """Write these rows of the resource `key`, whose identifier is in the column `owner`, and delete its others."""
+    table = owner.table
+    await transaction.execute(delete(table).where(owner == key))
     if rows:
-        await transaction.execute(insert(table), [{own.key: key, **row} for row in rows])
+        await transaction.execute(insert(table), [{owner.key: key, **row} for row in rows])
 
 
-def one_of(table: Table, wanted: Select[Any], org_id: UUID, name_or_id: str) -> Select[Any]:
+def one_of(table: Table, query: Select[Any], org_id: UUID, name_or_id: str) -> Select[Any]:
     """Return the row's condition: a name takes precedence over an identifier of the same spelling."""
     key, named = as_uuid(name_or_id), table.c.name == name_or_id
     condition = named if key is None else or_(named, table.c.id == key)
-    return wanted.where(table.c.org_id == org_id, condition).order_by(None).order_by(case((named, 0), else_=1)).limit(1)
+    return query.where(table.c.org_id == org_id, condition).order_by(None).order_by(case((named, 0), else_=1)).limit(1)
 
 
 class ResourceTable(Generic[R]):
@@ -240,7 +240,7 @@ class ResourceTable(Generic[R]):
     def conflict_message(self, resource: R) -> str:
         """Return why the resource could not be written. Services check references first, so the second reason only
         follows a concurrent change."""
-        also = ", or something that it refers to was just removed" if self.links else ""
+        also = ", or something that it refers to was just deleted" if self.links else ""
         return f"name: {self.noun} {resource.name!r} exists already{also}; choose another name"
 
     async def select(self, *conditions: ColumnElement[bool]) -> list[R]:
@@ -253,7 +253,12 @@ class ResourceTable(Generic[R]):
         if where.connection is not None:
             lists = [link for link in self.links if isinstance(link, ConnectionLinks)]
             conditions += [link.lists(self.table, where.connection) for link in lists] or [false()]
-        return conditions
+        return conditions if where.search is None else [*conditions, self.contains(where.search.lower())]
+
+    def contains(self, text: str) -> ColumnElement[bool]:
+        """Return the condition that the name or the description contains this text, which is in lower case."""
+        columns = [self.table.c[name] for name in ("name", "description") if name in self.table.c]
+        return or_(*(func.lower(column).contains(text, autoescape=True) for column in columns))
 
     @asynccontextmanager
     async def _writing(self, resource: R, *, is_new: bool = False) -> AsyncIterator[Executor]:
@@ -278,10 +283,10 @@ class ResourceTable(Generic[R]):
         await one_at_a_time(transaction)
         there = (await transaction.execute(count_of(self.table, self.table.c.org_id == org_id))).scalar_one()
         if there >= self.most:
-            raise self.full(f"an organisation may have {self.most} {plural(self.noun)}; delete unused ones")
+            raise self.full(f"an organisation can have at most {self.most} {plural(self.noun)}; delete unused ones")
 
     async def _missing_error(self, transaction: Executor, resource: R) -> Conflict | NotFound:
         there = select(self.table.c.id).where(*self._this(resource))
         if (await transaction.execute(there)).one_or_none() is None:
-            return NotFound(f"there is no {self.noun} {resource.name!r} any more")
+            return NotFound(f"the {self.noun} {resource.name!r} no longer exists")
         return Conflict(f"{self.noun} {resource.name!r} {CHANGED_MEANWHILE}")

@@ -44,11 +44,13 @@ SEPARATOR = "\x1f"
 _CONNECTION_LISTS = ("command", "force_approve_groups", "redact_types", "reviewers", "tags")
 _CONNECTION_PLAIN = (
     *("id", "org_id", "name", "subtype", "agent_id", "access_max_duration", "connection_tags"),
+    "description",
     *("issue_template_id", "redact_enabled", "resource_name", "managed_by", "created_at", "updated_at", "place"),
     "version",
 )
 _TOGGLES = (
     *("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema"),
+    *("access_mode_web_terminal", "access_fresh_factor"),
     *(f"access_{extra}" for extra in Extra),
 )
 
@@ -91,8 +93,8 @@ def page_of(connection: DatabaseConnection, rows: Select[Any], count: Select[int
     """
     result = connection.execute(rows)
     names = list(result.keys())
-    found: list[Row] = [dict(zip(names, row, strict=True)) for row in result]
-    return found, connection.execute(count).scalar_one()
+    decoded_rows: list[Row] = [dict(zip(names, row, strict=True)) for row in result]
+    return decoded_rows, connection.execute(count).scalar_one()
 
 
 def as_uuid(text: str) -> UUID | None:
@@ -205,6 +207,7 @@ def guardrail_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") -> 
         org_id=row[f"{prefix}org_id"],
         name=row[f"{prefix}name"],
         description=row[f"{prefix}description"],
+        enabled=row[f"{prefix}enabled"],
         input=_rules_of(row[f"{prefix}input"]),
         output=_rules_of(row[f"{prefix}output"]),
         connection_ids=tuple(connection_ids),
@@ -219,6 +222,7 @@ def guardrail_values(guardrail: Guardrail) -> dict[str, Any]:
     return {
         "name": guardrail.name,
         "description": guardrail.description,
+        "enabled": guardrail.enabled,
         "input": rules_values(guardrail.input),
         "output": rules_values(guardrail.output),
         "updated_at": guardrail.updated_at,
@@ -229,21 +233,21 @@ def _rules_of(stored: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]:
     return tuple(_rule_of(dict(rule)) for rule in stored)
 
 
-def _rule_of(kept: dict[str, Any]) -> Rule:
+def _rule_of(values: dict[str, Any]) -> Rule:
     """Return a rule; missing fields have the meaning that they had before the field existed."""
     for field, read in _RULE_FIELDS.items():
-        if field in kept:
-            kept[field] = read(kept[field])
-    return Rule(**kept)
+        if field in values:
+            values[field] = read(values[field])
+    return Rule(**values)
 
 
 _RULE_FIELDS: Mapping[str, Callable[[Any], Any]] = {
     "type": RuleType,
     "words": tuple,
     "action": Action,
-    "effects": lambda given: frozenset(Effect(one) for one in given),
+    "effects": lambda names: frozenset(Effect(name) for name in names),
     "objects": tuple,
-    "unknown": lambda given: None if given is None else Unknown(given),
+    "unknown": lambda name: None if name is None else Unknown(name),
     "allow_functions": tuple,
 }
 
@@ -257,11 +261,11 @@ def _rule_values(rule: Rule) -> dict[str, Any]:
     values: dict[str, Any] = asdict(rule)
     plain = asdict(Rule(rule.type))
     values |= {"effects": sorted(rule.effects)}
-    kept = {"type", "words", "pattern_regex", "name"}
+    always_stored = {"type", "words", "pattern_regex", "name"}
     return {
         field: list(value) if isinstance(value, tuple) else value
         for field, value in values.items()
-        if field in kept or (value != plain[field] and value != [])
+        if field in always_stored or (value != plain[field] and value != [])
     }
 
 
@@ -272,10 +276,10 @@ def masking_rule_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") 
         org_id=row[f"{prefix}org_id"],
         name=row[f"{prefix}name"],
         description=row[f"{prefix}description"],
-        groups=tuple(TypeGroup(one["name"], tuple(one["types"])) for one in row[f"{prefix}groups"]),
+        groups=tuple(TypeGroup(group["name"], tuple(group["types"])) for group in row[f"{prefix}groups"]),
         custom_types=tuple(
-            CustomType(one["name"], one["pattern_regex"], tuple(one["words"]), one["score"])
-            for one in row[f"{prefix}custom_types"]
+            CustomType(values["name"], values["pattern_regex"], tuple(values["words"]), values["score"])
+            for values in row[f"{prefix}custom_types"]
         ),
         columns=tuple(row[f"{prefix}columns"]),
         threshold=row[f"{prefix}threshold"],

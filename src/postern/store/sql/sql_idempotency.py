@@ -80,7 +80,7 @@ async def _make_room(transaction: Executor, principal_id: UUID, at: datetime) ->
     done = or_(kept.c.status != 0, _is_lost(at))
     oldest = select(kept.c.digest).where(mine, done).order_by(kept.c.created_at).limit(FORGOTTEN_AT_ONCE)
     if (await transaction.execute(delete(kept).where(mine, kept.c.digest.in_(oldest)))).rowcount == 0:
-        raise TooMany(f"{MOST} requests with an idempotency key are under way; wait for some of them")
+        raise TooMany(f"{MOST} requests with an idempotency key are in progress; try again when some have finished")
 
 
 def _is(principal_id: UUID, digest: bytes) -> ColumnElement[bool]:

@@ -49,7 +49,7 @@ class ControlServicer:
     def Attend(self, request_iterator, context):
         """Open for as long as the agent lives. Reports: first a Hello, within 10 s; then a HeartBeat every 5 s.
         Orders: first a Welcome, then whatever there is to say; at least a HeartBeat every 5 s.
-        Who hears nothing for 15 s takes the other for gone.
+        A side that receives nothing for 15 s considers the other one gone.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -73,9 +73,9 @@ def open_files(settings: Settings) -> dict[str, tuple[int, int]]:
     names = ("process_open_fds", "process_max_fds")
     answers = asyncio.run(gather(settings.home / "run"))
     return {
-        process: (int(told[names[0]][0][1]), int(told[names[1]][0][1]))
-        for process, told in answers.items()
-        if told is not None and all(name in told for name in names)
+        process: (int(metrics[names[0]][0][1]), int(metrics[names[1]][0][1]))
+        for process, metrics in answers.items()
+        if metrics is not None and all(name in metrics for name in names)
     }
 
 
@@ -101,7 +101,7 @@ async def find_offline_agents(database: Database, now: datetime) -> list[tuple[s
         rows = (await connection.execute(select(agents).where(silent).order_by(agents.c.name))).all()
         query = served.where(connections.c.agent_id.in_([row.id for row in rows]))
         named = (await connection.execute(query)).all()
-    return [(one.name, one.mode, [each.name for each in named if each.agent_id == one.id]) for one in rows]
+    return [(row.name, row.mode, [each.name for each in named if each.agent_id == row.id]) for row in rows]
 
 
 def is_migrated(settings: Settings) -> bool:

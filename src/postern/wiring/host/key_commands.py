@@ -136,16 +136,16 @@ async def _rotate(settings: Settings, to: str, tell: Callable[[int], None]) -> t
     return new.id, done
 
 
-def _rewrap_keys(keys: list[DataKey], known: dict[str, MasterKey], new: MasterKey) -> list[DataKey]:
+def _rewrap_keys(keys: list[DataKey], masters: dict[str, MasterKey], new: MasterKey) -> list[DataKey]:
     """Return the keys encrypted by `new`. Each is decrypted again before its old form is replaced."""
     rewrapped = []
     for key in keys:
-        if key.master not in known:
+        if key.master not in masters:
             raise Misconfigured(
-                f"the data key {key.id} is encrypted by {key.master}, which is neither the master key in "
-                "force nor the new one; give it in POSTERN_MASTER_KEY_OLD"
+                f"the data key {key.id} is encrypted by {key.master}, which is neither the current master "
+                "key nor the new one; give it in POSTERN_MASTER_KEY_OLD"
             )
-        material = known[key.master].unwrap(key.wrapped, key.context)
+        material = masters[key.master].unwrap(key.wrapped, key.context)
         wrapped = new.wrap(material, key.context)
         if new.unwrap(wrapped, key.context) != material:
             raise Misconfigured(f"the new master key {new.id} cannot decrypt what it encrypted; nothing was changed")
@@ -169,7 +169,7 @@ async def _renew(settings: Settings, organisation: str | None, tell: Callable[[i
         await _notify_gateway(settings)
         done = [Renewed(name, await reseal(database, encryption, org_id, tell)) for name, org_id in owners]
         with collect_change() as trail:
-            record_change(None, {one.organisation or "server": one.values for one in done})
+            record_change(None, {renewed.organisation or "server": renewed.values for renewed in done})
         await _audit(database).on_host("postern keys renew", action="renew", resource_type="keys", audit_context=trail)
         return done
 
@@ -198,12 +198,12 @@ def _readable(settings: Settings) -> list[MasterKey]:
 
 
 async def _organisations(database: Database) -> list[tuple[str, UUID]]:
-    store, found = SqlOrganisations(database), list[tuple[str, UUID]]()
+    store, organisations = SqlOrganisations(database), list[tuple[str, UUID]]()
     while True:
-        listed = await store.find(Page(offset=len(found)))
-        found += [(item.name, item.id) for item in listed.items]
-        if not listed.items or len(found) >= listed.total:
-            return found
+        listed = await store.find(Page(offset=len(organisations)))
+        organisations += [(item.name, item.id) for item in listed.items]
+        if not listed.items or len(organisations) >= listed.total:
+            return organisations
 
 
 @asynccontextmanager

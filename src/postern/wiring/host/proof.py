@@ -60,9 +60,9 @@ async def _verify(
             offset += len(listed.items)
             for item in listed.items:
                 if organisation is None or item.name == organisation:
-                    given = {"keys": keys, "anchors": anchors}
+                    material = {"keys": keys, "anchors": anchors}
                     reports[item.name] = await verifier.verify(
-                        item.id, **given, with_segments=with_segments, progress=progress
+                        item.id, **material, with_segments=with_segments, progress=progress
                     )
         if not reports:
             raise NotFound(f"there is no organisation {organisation!r}")

@@ -116,7 +116,7 @@ async def _attend(key: AgentKey, tunnels: AgentTunnels, instance: UUID, declarat
 
 def facts() -> dict[str, str]:
     """Return facts about this machine for the gateway; see domain.agent.FACTS."""
-    found = {
+    values = {
         "version": __version__,
         "hostname": socket.gethostname(),
         "platform": f"{platform.system().lower()}/{platform.machine()}",
@@ -124,5 +124,5 @@ def facts() -> dict[str, str]:
         "python_version": platform.python_version(),
     }
     with suppress(OSError):
-        found["machine_id"] = Path("/etc/machine-id").read_text().strip()
-    return found
+        values["machine_id"] = Path("/etc/machine-id").read_text().strip()
+    return values

@@ -28,11 +28,15 @@ from postern.protocols.registry import PROTOCOLS, SSH_PROTOCOL
 from postern.settings import Settings
 from postern.store.signals import SocketSignals
 from postern.transport.http_bounds import HttpLimits, bounded_http
+from postern.transport.tunnel_dialling import TunnelAddress
+from postern.transport.websocket_bounds import WEBSOCKET_OPTIONS
+from postern.web.web_assets import load_assets
 from postern.wiring import paths, tls
 from postern.wiring.app import App, open_app
 from postern.wiring.metrics_wiring import exporting_metrics
 from postern.wiring.tracing_wiring import tracing
 
+_LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to connect to what listens everywhere
 GRACE = 3  # seconds that requests have to end when the gateway stops
 
 
@@ -53,7 +57,20 @@ def build_api(settings: Settings, app: App) -> FastAPI:
         gateway_commands=settings.gateway_commands,
         ssh_host_key=_ssh_host_key(settings),
     )
-    return create_app(app.services, info, trusted_proxies=settings.proxies)
+    return create_app(
+        app.services,
+        info,
+        trusted_proxies=settings.proxies,
+        web_assets=load_assets(),
+        tunnel=own_tunnel(settings, info.ca_certificate),
+    )
+
+
+def own_tunnel(settings: Settings, authority: str | None) -> TunnelAddress:
+    """Return where this process reaches the relay workers of its machine, whose certificate has the public name."""
+    host = _LOCAL.get(settings.host, settings.host)
+    place = f"[{host}]" if ":" in host else host
+    return TunnelAddress(f"wss://{place}:{settings.tunnel_port}", authority or "", settings.address)
 
 
 def _ssh_host_key(settings: Settings) -> str:
@@ -95,6 +112,7 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
         served = build_api(settings, app)
         room = Descriptors()
         meters.sample("postern_descriptor_rejections", lambda: room.refused)
+        meters.sample("postern_web_terminals_open", lambda: served.state.terminals.limiter.open)
         served.state.meters, served.state.tracer = meters, tracer
         config = uvicorn.Config(
             served,
@@ -102,7 +120,7 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
             port=settings.api_port,
             loop="none",
             http=bounded_http(_limits(settings, room)),
-            ws="none",
+            **WEBSOCKET_OPTIONS,
             log_config=None,
             access_log=False,
             server_header=False,

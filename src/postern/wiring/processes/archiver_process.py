@@ -45,11 +45,11 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
         )
         upkeep = build_background_jobs(settings, app, meters, tracer)
         await signals.start()
-        counted, told = make_round_observer(meters), make_trouble_observer(settings.home)
+        count_round, observe_trouble = make_round_observer(meters), make_trouble_observer(settings.home)
 
         def hear(done: Round) -> None:
-            counted(done)
-            told(done)
+            count_round(done)
+            observe_trouble(done)
             if done.stored:
                 release_memory()
 

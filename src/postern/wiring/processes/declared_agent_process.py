@@ -40,7 +40,7 @@ class AgentRunRequest:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-def run(settings: AgentSettings, environ: Mapping[str, str], wanted: AgentRunRequest) -> None:
+def run(settings: AgentSettings, environ: Mapping[str, str], request: AgentRunRequest) -> None:
     """Run until it is stopped. Raises Misconfigured or Invalid at once; Unauthenticated, Malformed or Conflict if the
     gateway rejects it for good."""
     key = AgentKey.read(settings.key)
@@ -50,7 +50,7 @@ def run(settings: AgentSettings, environ: Mapping[str, str], wanted: AgentRunReq
             "admin agents create NAME --mode embedded`, or start this one with `postern agent`",
             field="key",
         )
-    declaration, secrets = read_declaration(environ, wanted)
+    declaration, secrets = read_declaration(environ, request)
     reach = TargetDialer(Resolver(None, SecretFiles(environ)), local_policy(settings), environ)
     agent_process.serve(key, DeclaredConnection(reach, declaration, secrets), settings.agent_grace, declaration)
 

@@ -82,23 +82,23 @@ def _child(name: str, *arguments: str, outlives: bool = False) -> ChildSpec:
     return ChildSpec(name, ("-P", "-m", "postern", *(arguments or (name,))), outlives=outlives)
 
 
-def _admin(settings: Settings, told: Mapping[str, str], is_first: bool) -> list[str]:
+def _admin(settings: Settings, first_run: Mapping[str, str], is_first: bool) -> list[str]:
     """Print how the first administrator logs in. Their first password works only with local login."""
     file = first_run_file(settings)
-    if not told["admin_password"]:
+    if not first_run["admin_password"]:
         return [
             "",
             f"  If no administrator can log in, `{program_name()} setup-link` creates a link that sets a password.",
         ]
     if not is_first:
         return ["", f"  The first administrator's first password is in {file}."]
-    lines = ["", f"    admin     {told['admin_email']}"]
+    lines = ["", f"    admin     {first_run['admin_email']}"]
     if settings.auth_method == LoginMethod.LOCAL:
-        lines += [f"    password  {told['admin_password']}"]
-    if told["setup_url"]:
+        lines += [f"    password  {first_run['admin_password']}"]
+    if first_run["setup_url"]:
         lines += ["", "  Choose your own password with this link, which works once within a day:"]
-        lines += [f"    {program_name()} setup '{told['setup_url']}'", "  or open it in a browser:"]
-        lines += [f"    {told['setup_url']}"]
+        lines += [f"    {program_name()} setup '{first_run['setup_url']}'", "  or open it in a browser:"]
+        lines += [f"    {first_run['setup_url']}"]
     return [
         *lines,
         "",
@@ -108,10 +108,10 @@ def _admin(settings: Settings, told: Mapping[str, str], is_first: bool) -> list[
 
 def _banner(settings: Settings, is_first: bool) -> str:
     """Print what a new user needs, ready to paste; secrets only once."""
-    told = json.loads(first_run_file(settings).read_text())
-    lines = ["", f"  Postern is up at {settings.api_url}. Ctrl-C stops it.", *_admin(settings, told, is_first)]
-    if settings.demo and told.get("psql"):
-        psql = told["psql"] if is_first else f"the psql line in {first_run_file(settings)}"
+    first_run = json.loads(first_run_file(settings).read_text())
+    lines = ["", f"  Postern is up at {settings.api_url}. Ctrl-C stops it.", *_admin(settings, first_run, is_first)]
+    if settings.demo and first_run.get("psql"):
+        psql = first_run["psql"] if is_first else f"the psql line in {first_run_file(settings)}"
         lines += ["", "  Try it in a different terminal:", f"    {psql}", f"    {program_name()} sessions"]
         if shutil.which("psql") is None:
             lines += ["", "  (psql is not installed here: apt-get install postgresql-client)"]

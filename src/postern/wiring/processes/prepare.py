@@ -63,18 +63,18 @@ async def _prepare(settings: Settings) -> PreparedLogin:
     async with open_app(settings, LocalSignals(), migrate=True) as app:
         await build_claim(settings, app.database).take()
         await reseal_direct(app.database, app.encryption)
-        told = _read(settings)
-        urls = frozenset({settings.api_url, told.get("api_url", settings.api_url)})
+        first_run = _read(settings)
+        urls = frozenset({settings.api_url, first_run.get("api_url", settings.api_url)})
         await app.services.agents.ensure_embedded()
-        made = await app.services.accounts.ensure_first_admin()
-        if made is not None:
-            told = {"admin_email": made[0], "admin_password": made[1].reveal(), "setup_url": "", "psql": ""}
-            _write(settings, told)  # at once: this password is never available again
-            log.info("created the first administrator %s", made[0])
-            told["setup_url"] = await _setup_url(app)
-        told = {**told, "api_url": settings.api_url}
-        told["psql"] = await _psql(app, settings, told.get("psql", ""))
-        _write(settings, told)
+        admin = await app.services.accounts.ensure_first_admin()
+        if admin is not None:
+            first_run = {"admin_email": admin[0], "admin_password": admin[1].reveal(), "setup_url": "", "psql": ""}
+            _write(settings, first_run)  # at once: this password is never available again
+            log.info("created the first administrator %s", admin[0])
+            first_run["setup_url"] = await _setup_url(app)
+        first_run = {**first_run, "api_url": settings.api_url}
+        first_run["psql"] = await _psql(app, settings, first_run.get("psql", ""))
+        _write(settings, first_run)
         token = await _token(app)
     paths.api_url(settings).parent.mkdir(mode=0o700, exist_ok=True)
     paths.api_url(settings).write_text(settings.api_url)
@@ -82,19 +82,19 @@ async def _prepare(settings: Settings) -> PreparedLogin:
     return PreparedLogin(settings.api_url, FIRST_ADMIN, token, authority.read_text() if authority else "", urls)
 
 
-async def _psql(app: App, settings: Settings, known: str) -> str:
+async def _psql(app: App, settings: Settings, stored_line: str) -> str:
     """Return the psql line for the demo; empty without one. Its credential is issued once, and again when it has
     expired."""
     if not settings.demo:
-        return known
+        return stored_line
     setter = await _setter(app)
     target = demo.load(settings.home)
     config = await app.services.server_configs.current()
     host, port = config.client_host("postgres", settings.address), config.listeners["postgres"].endpoint.port
-    if known:
+    if stored_line:
         await demo_shop.follow(app.services, setter, target)
-        if not await _has_expired(app, known):
-            return replace_address(known, host, port)
+        if not await _has_expired(app, stored_line):
+            return replace_address(stored_line, host, port)
     else:
         await demo_shop.make(app.services, setter, target)
     account = await _first_admin(app)
@@ -146,21 +146,22 @@ async def _token(app: App) -> Secret | None:
 
 def _read(settings: Settings) -> dict[str, str]:
     try:
-        kept = json.loads(paths.first_run_file(settings).read_bytes())
+        values = json.loads(paths.first_run_file(settings).read_bytes())
     except FileNotFoundError:
         return {}
     except ValueError:
         raise Unavailable(
-            f"{paths.first_run_file(settings)} is damaged; remove it (it contains only the first password)"
+            f"{paths.first_run_file(settings)} is damaged; remove it. If no administrator can log in then, "
+            "run `postern setup-link`"
         ) from None
-    return {str(key): str(value) for key, value in kept.items()}
+    return {str(key): str(value) for key, value in values.items()}
 
 
-def _write(settings: Settings, told: Mapping[str, str]) -> None:
+def _write(settings: Settings, first_run: Mapping[str, str]) -> None:
     file = paths.first_run_file(settings)
     draft = file.with_name(".first-run.json")
     names = ("api_url", "admin_email", "admin_password", "setup_url", "psql")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
-        json.dump({name: told.get(name, "") for name in names}, stream, indent=2)
+        json.dump({name: first_run.get(name, "") for name in names}, stream, indent=2)
         stream.write("\n")
     draft.replace(file)

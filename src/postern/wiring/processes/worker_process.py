@@ -41,6 +41,7 @@ from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.link_registry import LinkRegistry
 from postern.gateway.relay_worker import Worker
 from postern.gateway.rules.held_requests import HeldRequests
+from postern.gateway.rules.script_judge import ScriptJudge
 from postern.gateway.rules.violations import Violations
 from postern.gateway.script_execution import Executions
 from postern.gateway.target_task_runner import TargetTaskRunner
@@ -52,7 +53,6 @@ from postern.integrations.secrets.sources import Sources
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
 from postern.metrics.meters import Meters
 from postern.process import announce_ready
-from postern.protocols.registry import COMMAND_PROTOCOL
 from postern.protocols.wire_base import Side, Wire
 from postern.recording.group_commit import GroupCommit
 from postern.recording.layout import spool_folder
@@ -77,7 +77,7 @@ from postern.wiring.host.claim import build_claim
 from postern.wiring.language_wiring import provide_language_model
 from postern.wiring.masking_wiring import masking
 from postern.wiring.metrics_wiring import exporting_metrics
-from postern.wiring.parsers import client_encodings, parser_for, session_parser
+from postern.wiring.parsers import analysis_task, client_encodings, parser_for, session_parser
 from postern.wiring.tracing_wiring import tracing
 
 log = logging.getLogger(__name__)
@@ -109,8 +109,8 @@ def pipeline(permit: Permit, view: SessionView) -> Pipeline:
     return Pipeline(default_interceptors(permit.policy, view, permit.connection.protocol), view)
 
 
-def open_wire(settings: Settings, links: LinkRegistry, signals: Signals) -> OpenWire:
-    """Return a factory of the steady state of a link, by the protocol of its connection."""
+def open_wire(settings: Settings, links: LinkRegistry | None, signals: Signals) -> OpenWire:
+    """Return a factory of the steady state of a link, by the protocol of its connection. `links` as in WireParts."""
     parts = WireParts(settings, links, signals)
     wires = {name: spec.wires(parts) for name, spec in WIRE_SPECS.items()}
 
@@ -167,7 +167,7 @@ def _settle(finished: asyncio.Future[None], error: Exception | None) -> None:
 def build_worker(
     settings: Settings,
     name: str,
-    made: Services,
+    services: Services,
     segments: SegmentStore,
     commits: GroupCommit,
     decoy_secret: bytes,
@@ -182,17 +182,17 @@ def build_worker(
     worker. `claim` is that of the gateway on its store; the worker stops if it is lost."""
     provide_language_model(settings)
     meters = meters or Meters()
-    links = LinkRegistry(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
+    links = LinkRegistry(services.access, services.signals, pipeline, idle_timeout=settings.idle_timeout)
     tunnels = GatewayTunnels(wait=AGENT_WAIT)
-    agent = _dialers(settings, made, tunnels, owner)
-    violations = Violations(made.violations, meters.count)
-    hooks = SessionHooks(made.hooks, agent, meters.count)
+    agent = _dialers(settings, services, tunnels, owner)
+    violations = Violations(services.violations, meters.count)
+    hooks = SessionHooks(services.hooks, agent, meters.count)
     room = Descriptors()
     meters.sample("postern_descriptor_rejections", lambda: room.refused)
     parts = Parts(
         pipeline=pipeline,
         recording=functools.partial(_recording, settings, commits, name),
-        wire=open_wire(settings, links, made.signals),
+        wire=open_wire(settings, links, services.signals),
         count=meters.count,
         observe=meters.observe,
         tracer=tracer,
@@ -200,20 +200,32 @@ def build_worker(
         hooks=hooks,
         descriptors=room,
     )
-    engine = _engine(settings, name, made, agent, links, parts)
-    waiting = _held_logins(settings, made)
-    fronts = SessionSetup(made.access, engine, waiting)
+    held_requests = _held_requests(services, agent)
+    engine = Engine(
+        name, services.sessions, agent, links, parts, max_duration=settings.max_duration, held_requests=held_requests
+    )
+    judge = ScriptJudge(
+        engine.schemas,
+        pipeline,
+        open_wire(settings, None, services.signals),
+        held_requests,
+        analysis_task,
+        meters.count,
+    )
+    waiting = _held_logins(settings, services)
+    fronts = SessionSetup(services.access, engine, waiting)
     logins = _logins(settings, room)
-    gates = _gates(GateParts(settings, fronts, logins, made, made.signals, decoy_secret))
+    gates = _gates(GateParts(settings, fronts, logins, services, services.signals, decoy_secret))
     carriers = {name: gate for name, gate in gates.items() if isinstance(gate, TunnelGate)}
     worker = RelayWorker(uuid4(), name, now(), now())
     door = TunnelEndpoint(
         worker=str(worker.id),
-        authentication=made.authentication,
-        agents=made.agents,
+        authentication=services.authentication,
+        attestations=services.terminal_attestations,
+        agents=services.agents,
         tunnels=tunnels,
         carriers=carriers,
-        commands=_runner(fronts),
+        runners=_runners(fronts),
         links=links,
         logins=logins,
     )
@@ -227,26 +239,26 @@ def build_worker(
         unclosed=engine.unclosed,
         violations=violations,
         hooks=hooks,
-        executions=Executions(name, made.sessions, engine, made.signals),
-        target_tasks=TargetTaskRunner(name, made.target_tasks, agent, made.signals, tracer=tracer),
+        executions=Executions(name, services.sessions, engine, services.signals),
+        target_tasks=TargetTaskRunner(name, services.target_tasks, agent, services.signals, judge=judge, tracer=tracer),
         door=door,
         tunnels=tunnels,
         logins=logins,
-        presence=WorkerHeartbeat(worker, made.agents, made.relay_workers, tunnels, made.signals, claim),
-        server_configs=made.server_configs,
-        signals=made.signals,
-        recover=functools.partial(_recover, settings, name, made, segments),
+        presence=WorkerHeartbeat(worker, services.agents, services.relay_workers, tunnels, services.signals, claim),
+        server_configs=services.server_configs,
+        signals=services.signals,
+        recover=functools.partial(_recover, settings, name, services, segments),
     )
 
 
-def _dialers(settings: Settings, made: Services, tunnels: GatewayTunnels, owner: UUID | None) -> ReachableAgent:
+def _dialers(settings: Settings, services: Services, tunnels: GatewayTunnels, owner: UUID | None) -> ReachableAgent:
     """Return this process's own agent, and those that connect; some protocols check the dialled target."""
     own_agent = embedded_agent(settings, os.environ, owner)
     agent: ReachableAgent = Dialers(
-        own_agent, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of
+        own_agent, RemoteAgents(tunnels, timeout=settings.dial_timeout), services.agents.mode_of
     )
     for spec in GATEWAY_SPECS.values():
-        agent = agent if spec.checked_agent is None else spec.checked_agent(agent, made)
+        agent = agent if spec.checked_agent is None else spec.checked_agent(agent, services)
     return agent
 
 
@@ -255,25 +267,22 @@ def _gates(parts: GateParts) -> dict[str, Gate]:
     return {name: spec.gate(parts) for name, spec in GATEWAY_SPECS.items() if spec.gate is not None}
 
 
-def _runner(fronts: SessionSetup) -> Runner:
-    """Return a function that starts the commands that command lines request."""
-    runner = GATEWAY_SPECS[COMMAND_PROTOCOL].runner
-    assert runner is not None
-    return runner(fronts)
+def _runners(fronts: SessionSetup) -> dict[str, Runner]:
+    """Return what starts programs for command lines and for terminals in browsers."""
+    return {name: spec.runner(fronts) for name, spec in GATEWAY_SPECS.items() if spec.runner is not None}
 
 
-def _engine(
-    settings: Settings, name: str, made: Services, agent: ReachableAgent, links: LinkRegistry, parts: Parts
-) -> Engine:
+def _held_requests(services: Services, agent: ReachableAgent) -> HeldRequests:
     counts = {name: spec.row_counts(agent) for name, spec in GATEWAY_SPECS.items() if spec.row_counts is not None}
-    address = review_page(made.server_configs)
-    requests = HeldRequests(made.asking, made.reviews, made.signals, address, row_counts=counts)
-    return Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=requests)
+    address = review_page(services.server_configs)
+    return HeldRequests(services.asking, services.reviews, services.signals, address, row_counts=counts)
 
 
-def _held_logins(settings: Settings, made: Services) -> PendingLogins:
-    address = review_page(made.server_configs)
-    return PendingLogins(made.asking, made.reviews, made.sessions, made.signals, address, longest=settings.review_wait)
+def _held_logins(settings: Settings, services: Services) -> PendingLogins:
+    address = review_page(services.server_configs)
+    return PendingLogins(
+        services.asking, services.reviews, services.sessions, services.signals, address, longest=settings.review_wait
+    )
 
 
 def _logins(settings: Settings, room: Descriptors) -> HandshakeRunner:
@@ -321,21 +330,25 @@ def embedded_agent(settings: Settings, environ: Mapping[str, str], owner: UUID |
     )
 
 
-async def _recover(settings: Settings, name: str, made: Services, segments: SegmentStore) -> None:
+async def _recover(settings: Settings, name: str, services: Services, segments: SegmentStore) -> None:
     """Close what an earlier process of this worker left open: recordings first, then rows."""
     rows_of = rows_from_threads(segments, asyncio.get_running_loop())
     recovered = await asyncio.to_thread(recover, spool_folder(settings.home, name), rows_of)
-    left = {found.session: found for found in recovered}
-    rows = await made.sessions.recover(name)
+    left = {recovered_recording.session: recovered_recording for recovered_recording in recovered}
+    rows = await services.sessions.recover(name)
     for session_id in rows:
-        found = left.get(session_id)
-        metrics = {"operations": found.operations, "refused": found.refused} if found else {}
-        await made.sessions.close(
+        recovered_recording = left.get(session_id)
+        metrics = (
+            {"operations": recovered_recording.operations, "refused": recovered_recording.refused}
+            if recovered_recording
+            else {}
+        )
+        await services.sessions.close(
             session_id,
             reason=EndReason.GATEWAY_CRASHED,
             exit_code=None,
             metrics=metrics,
-            event_size=found.size if found else 0,
+            event_size=recovered_recording.size if recovered_recording else 0,
         )
     if rows or left:
         log.warning("worker %s found %d interrupted sessions, and closed them", name, len(rows))

@@ -1,4 +1,4 @@
-"""Texts that end PostgreSQL's parser, or hold it for minutes, are never given to it."""
+"""Texts that crash PostgreSQL's parser, or block it for minutes, are not passed to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ SIGNS = {
 
 
 @pytest.mark.parametrize("text", SIGNS.values(), ids=SIGNS.keys())
-def test_attack_signs_in_a_row_hold_no_parser(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attack_long_runs_of_operator_characters_are_unknown_without_parsing(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(postgres_tree, "_parse", None)
     (statement,) = PostgresParser().parse(text)
     assert statement.effects == {Effect.UNKNOWN}
@@ -33,14 +35,14 @@ def test_attack_signs_in_a_row_hold_no_parser(text: str, monkeypatch: pytest.Mon
     assert copy_format(text) is None
 
 
-def test_signs_that_decorate_are_read() -> None:
+def test_decorated_comments_are_not_taken_for_slow_text() -> None:
     for text in ("/" + "*" * 200 + "\n" + "-- " + "=" * 200 + "\n" * 3, "--" + "-" * 250 + "\n"):
         assert not scans_slowly(text * 200 + "select 1")
 
 
 @pytest.mark.parametrize("sign", ["+1", "||''", "::int"])
-def test_attack_operators_in_a_row_end_no_process(sign: str) -> None:
-    """In a process of its own, which would end."""
+def test_attack_thousands_of_operators_in_a_row_do_not_crash_the_process(sign: str) -> None:
+    """Runs in a separate process, because a failure would crash it."""
     code = (
         "from postern.domain.targets.target_schema import TargetSchema\n"
         "from postern.protocols.postgres.lineage.postgres_lineage import Lineage\n"

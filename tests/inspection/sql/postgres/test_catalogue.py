@@ -1,4 +1,4 @@
-"""The tables of what PostgreSQL brings with it, held against every server that is installed here."""
+"""The tables of PostgreSQL's built-in objects, compared with every installed server."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ def _names(connection: psycopg.Connection, query: str) -> set[str]:
     return {row[0] for row in connection.execute(query.encode())}
 
 
-def test_every_function_that_a_statement_may_call_is_judged_as_the_server_declares_it(
+def test_every_callable_function_of_the_server_is_listed_by_its_volatility(
     connection: psycopg.Connection,
 ) -> None:
     declared = {name: set(volatility) for name, volatility in connection.execute(_CALLABLE)}
     volatile = {name for name, kinds in declared.items() if "v" in kinds}
     calm = declared.keys() - volatile
-    assert volatile - VOLATILE.keys() == set(), "volatile, and nobody has judged them"
+    assert volatile - VOLATILE.keys() == set(), "volatile, but not listed"
     assert calm - CALM - VOLATILE.keys() - DECLARED_CALM_BUT == set(), "calm, and not listed"
 
 
-def test_no_function_passes_for_calm_that_the_server_declares_volatile(connection: psycopg.Connection) -> None:
+def test_no_volatile_function_is_listed_as_side_effect_free(connection: psycopg.Connection) -> None:
     volatile = _names(
         connection,
         "select proname from pg_proc where pronamespace = 'pg_catalog'::regnamespace and provolatile = 'v'"
@@ -76,8 +76,8 @@ def test_no_function_passes_for_calm_that_the_server_declares_volatile(connectio
     assert volatile & CALM == set()
 
 
-def test_functions_that_not_everybody_may_run_are_not_taken_for_reads(connection: psycopg.Connection) -> None:
-    """What the server keeps from ordinary accounts is `admin`, but for what only shows numbers, or large objects."""
+def test_functions_restricted_by_the_server_have_the_admin_effect(connection: psycopg.Connection) -> None:
+    """Functions that ordinary accounts cannot run are `admin`, except those that only show statistics."""
     kept = _names(
         connection,
         "select proname from pg_proc where pronamespace = 'pg_catalog'::regnamespace"
@@ -94,7 +94,7 @@ def test_functions_that_not_everybody_may_run_are_not_taken_for_reads(connection
     assert {name for name, effects in judged.items() if Effect.ADMIN not in effects} - only_shown == set()
 
 
-def test_operators_types_tables_and_settings_are_those_of_the_server(connection: psycopg.Connection) -> None:
+def test_operators_types_relations_and_settings_of_the_server_are_listed(connection: psycopg.Connection) -> None:
     own = "'pg_catalog'::regnamespace"
     assert _names(connection, f"select oprname from pg_operator where oprnamespace = {own}") <= OPERATORS
     types = _names(connection, f"select typname from pg_type where typnamespace = {own} and typtype <> 'c'")
@@ -108,6 +108,6 @@ def test_operators_types_tables_and_settings_are_those_of_the_server(connection:
     assert not _names(connection, anybodys) & SUPERUSER_SETTINGS
 
 
-def test_each_list_says_each_name_once() -> None:
+def test_no_function_is_listed_as_both_side_effect_free_and_volatile() -> None:
     assert not CALM & VOLATILE.keys()
     assert not DECLARED_CALM_BUT & (CALM | VOLATILE.keys())

@@ -27,7 +27,7 @@ def without_where(condition: str) -> bool:
         "case when true then true end",
     ],
 )
-def test_these_let_every_row_pass(condition: str) -> None:
+def test_condition_that_can_hold_for_every_row_counts_as_no_where(condition: str) -> None:
     assert without_where(condition)
 
 
@@ -40,7 +40,7 @@ def test_these_let_every_row_pass(condition: str) -> None:
         *("(a, b) = (1, 2)", "a = any($1)", "a not like '%'", "case when a then true end", "coalesce(a, true)"),
     ],
 )
-def test_these_do_not(condition: str) -> None:
+def test_condition_that_filters_rows_counts_as_where(condition: str) -> None:
     assert not without_where(condition)
 
 
@@ -63,5 +63,5 @@ def test_these_do_not(condition: str) -> None:
         ("truncate t", False),
     ],
 )
-def test_where_it_is_asked(text: str, expected: bool) -> None:
+def test_merge_and_nested_writes_are_checked_for_a_condition(text: str, expected: bool) -> None:
     assert any(statement.without_where for statement in PARSER.parse(text)) is expected

@@ -18,7 +18,7 @@ def effects(parser: PostgresParser, text: str, schema: TargetSchema | None = Non
     return [{effect.value for effect in statement.effects} for statement in parser.parse(text, schema)]
 
 
-def test_it_is_a_parser_of_the_port(parser: PostgresParser) -> None:
+def test_postgres_parser_implements_the_parser_interface(parser: PostgresParser) -> None:
     port: Parser = parser
     assert port.dialect == "postgres"
 
@@ -45,20 +45,20 @@ def test_it_is_a_parser_of_the_port(parser: PostgresParser) -> None:
         ("import foreign schema a from server b into c", "IMPORT FOREIGN SCHEMA"),
     ],
 )
-def test_tags_are_the_servers(parser: PostgresParser, text: str, tag: str) -> None:
+def test_statement_has_the_command_tag_of_the_server(parser: PostgresParser, text: str, tag: str) -> None:
     assert [statement.tag for statement in parser.parse(text)] == [tag]
 
 
-def test_each_statement_of_a_text_is_judged_by_itself(parser: PostgresParser) -> None:
+def test_each_statement_of_a_text_has_its_own_effects(parser: PostgresParser) -> None:
     assert effects(parser, "select 1; delete from a; -- no more") == [{"read"}, {"write"}]
 
 
 @pytest.mark.parametrize("text", ["", " \n", "-- nothing", "/* */;;"])
-def test_a_text_without_statements_has_none(parser: PostgresParser, text: str) -> None:
+def test_text_without_statements_has_no_result(parser: PostgresParser, text: str) -> None:
     assert parser.parse(text) == ()
 
 
-def test_objects_are_folded_as_the_server_folds_them(parser: PostgresParser) -> None:
+def test_object_names_are_folded_as_by_the_server(parser: PostgresParser) -> None:
     (statement,) = parser.parse('select App.F(1), g(2) from "App".Users join Orders on true')
     assert statement.objects == {
         ObjectName(ObjectKind.FUNCTION, "f", "app"),
@@ -90,12 +90,12 @@ def test_objects_are_folded_as_the_server_folds_them(parser: PostgresParser) -> 
         ("lock a", {"a"}),
     ],
 )
-def test_a_name_of_with_is_no_table_where_it_is_in_sight(parser: PostgresParser, text: str, tables: set[str]) -> None:
+def test_cte_name_in_scope_is_not_a_table(parser: PostgresParser, text: str, tables: set[str]) -> None:
     (statement,) = parser.parse(text)
     assert {one.name for one in statement.objects if one.kind is ObjectKind.TABLE} == tables
 
 
-def test_schemas_are_objects_where_they_are_named_themselves(parser: PostgresParser) -> None:
+def test_dropped_schema_is_an_object_of_the_statement(parser: PostgresParser) -> None:
     (statement,) = parser.parse("drop schema a cascade")
     assert statement.objects == {ObjectName(ObjectKind.SCHEMA, "a")}
 
@@ -115,7 +115,7 @@ def test_schemas_are_objects_where_they_are_named_themselves(parser: PostgresPar
         ("select f()", "function f() is unknown"),
     ],
 )
-def test_what_cannot_be_judged_is_unknown_and_says_why(parser: PostgresParser, text: str, says: str) -> None:
+def test_statement_that_cannot_be_judged_is_unknown_with_a_reason(parser: PostgresParser, text: str, says: str) -> None:
     (statement,) = parser.parse(text)
     assert Effect.UNKNOWN in statement.effects
     assert says in statement.reason
@@ -125,14 +125,14 @@ def test_what_cannot_be_judged_is_unknown_and_says_why(parser: PostgresParser, t
     "text",
     ["update users set password = 'hunter2", 'select 1 "hunter2', "hunter2", "create role a with hunter2 'x'"],
 )
-def test_attack_a_reason_holds_nothing_of_the_statement(parser: PostgresParser, text: str) -> None:
-    """It is told to all who hear of violations, also where statements are not to be told."""
+def test_attack_parse_error_reason_contains_no_text_of_the_statement(parser: PostgresParser, text: str) -> None:
+    """The reason is sent to all receivers of violations, even if they must not see statements."""
     (statement,) = parser.parse(text)
     assert "cannot be parsed: " in statement.reason
     assert "hunter2" not in statement.reason
 
 
-def test_a_large_statement_that_does_not_nest_is_judged(parser: PostgresParser) -> None:
+def test_large_statement_without_nesting_is_judged(parser: PostgresParser) -> None:
     rows = ", ".join(f"({number}, 'C:\\temp', now(), 1 + 2)" for number in range(2_000))
     assert effects(parser, f"insert into a values {rows}") == [{"write"}]
     conditions = " or ".join(f"(id = {number} and name = 'x{number}')" for number in range(1_500))
@@ -140,12 +140,12 @@ def test_a_large_statement_that_does_not_nest_is_judged(parser: PostgresParser) 
 
 
 @pytest.mark.parametrize("text", ["create sequence s owned by none", "alter sequence s owned by nobody"])
-def test_a_sequence_that_nothing_owns_is_judged(parser: PostgresParser, text: str) -> None:
+def test_sequence_statement_with_owned_by_has_the_ddl_effect(parser: PostgresParser, text: str) -> None:
     (statement,) = parser.parse(text)
     assert statement.effects == {Effect.DDL}
 
 
-def test_what_has_the_same_effects_by_both_readings_of_a_backslash_is_known(parser: PostgresParser) -> None:
+def test_backslash_text_with_equal_effects_in_both_readings_is_known(parser: PostgresParser) -> None:
     assert effects(parser, "select 'C:\\temp', 'a\\'") == [{"read"}]
     assert effects(parser, "delete from a where b = 'x\\y'") == [{"write"}]
 
@@ -209,45 +209,47 @@ class TestTargetSchema:
             ("create table new (a int)", {"ddl"}),
         ],
     )
-    def test_it_tells_what_names_stand_for(self, parser: PostgresParser, text: str, expected: set[str]) -> None:
+    def test_effects_follow_the_objects_that_names_resolve_to(
+        self, parser: PostgresParser, text: str, expected: set[str]
+    ) -> None:
         assert effects(parser, text, self.SCHEMA) == [expected]
 
-    def test_a_login_that_searches_pg_catalog_last_may_mean_other_functions(self, parser: PostgresParser) -> None:
+    def test_builtin_function_is_unknown_if_pg_catalog_is_last_in_the_search_path(self, parser: PostgresParser) -> None:
         schema = TargetSchema(search_path=("public", "pg_catalog"))
         assert effects(parser, "select upper('x')", schema) == [{"read", "unknown"}]
         assert effects(parser, "select pg_catalog.upper('x')", schema) == [{"read"}]
 
-    def test_the_tables_of_a_view_are_objects_of_what_reads_it(self, parser: PostgresParser) -> None:
+    def test_tables_behind_a_view_are_objects_of_the_statement(self, parser: PostgresParser) -> None:
         (statement,) = parser.parse("select * from app.seen", self.SCHEMA)
         assert ObjectName(ObjectKind.TABLE, "users") in statement.objects
 
-    def test_another_schema_is_another_answer(self, parser: PostgresParser) -> None:
+    def test_cached_result_is_not_reused_for_a_different_schema(self, parser: PostgresParser) -> None:
         assert effects(parser, "select calm()") == [{"read", "unknown"}]
         assert effects(parser, "select calm()", self.SCHEMA) == [{"read"}]
         assert effects(parser, "select calm()", TargetSchema()) == [{"read", "unknown"}]
 
 
 class TestCache:
-    def test_it_keeps_what_was_asked_last_and_no_more(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_statement_cache_is_bounded_in_entries(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sql_cache, "CACHED_TEXTS", 3)
         parser = PostgresParser()
         for number in range(10):
             parser.parse(f"select {number}")
         assert len(parser._cache) == 3
 
-    def test_it_is_bounded_by_length_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_statement_cache_is_bounded_in_length(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sql_cache, "CACHED_LENGTH", 1_000)
         parser = PostgresParser()
         for number in range(10):
             parser.parse(f"select {number}, '{'x' * 300}'")
         assert len(parser._cache) == 3
 
-    def test_long_texts_are_not_kept(self) -> None:
+    def test_long_texts_are_not_cached(self) -> None:
         parser = PostgresParser()
         parser.parse(f"select '{'x' * sql_cache.CACHED_TEXT_LENGTH}'")
         assert len(parser._cache) == 0
 
-    def test_what_is_found_again_is_the_same(self) -> None:
+    def test_cached_judgement_is_returned_again(self) -> None:
         parser = PostgresParser()
         assert parser.parse("delete from a") is not None
         assert parser.judge("delete from a") is parser.judge("delete from a")

@@ -17,11 +17,11 @@ def effects(one: PreparedStatements, text: str) -> list[set[str]]:
     return [{effect.value for effect in statement.effects} for statement in one.parse(text)]
 
 
-def test_execute_of_a_name_that_nobody_saw_prepared_is_unknown() -> None:
+def test_execute_of_a_name_that_was_never_prepared_is_unknown() -> None:
     assert effects(session(), "execute p") == [{"unknown"}]
 
 
-def test_execute_does_what_was_prepared() -> None:
+def test_execute_has_the_effects_and_objects_of_the_prepared_statement() -> None:
     one = session()
     one.record_statement("prepare p as delete from t")
     (statement,) = one.parse("execute p")
@@ -31,65 +31,65 @@ def test_execute_does_what_was_prepared() -> None:
     assert {name.name for name in statement.objects} == {"t"}
 
 
-def test_what_was_judged_but_never_passed_is_not_known() -> None:
+def test_execute_is_unknown_if_prepare_was_judged_but_not_forwarded() -> None:
     one = session()
     one.parse("prepare p as select 1")
     assert effects(one, "execute p") == [{"unknown"}]
 
 
-def test_within_one_text_the_order_counts() -> None:
+def test_execute_in_one_text_is_known_only_after_its_prepare() -> None:
     assert effects(session(), "prepare p as select 1; execute p") == [{"session", "read"}] * 2
     assert effects(session(), "execute p; prepare p as select 1")[0] == {"unknown"}
 
 
-def test_attack_prepared_harmlessly_under_a_name_that_holds_a_write() -> None:
-    """The second PREPARE fails on the server, since the name is taken; the EXECUTE runs the first."""
+def test_attack_harmless_prepare_under_a_used_name_does_not_hide_the_write() -> None:
+    """The second PREPARE fails on the server because the name is in use. The EXECUTE runs the first."""
     one = session()
     one.record_statement("prepare p as delete from t")
     one.record_statement("prepare p as select 1")
     assert "write" in effects(one, "execute p")[0]
 
 
-def test_attack_dropped_in_a_text_that_fails() -> None:
+def test_attack_deallocate_in_a_failing_text_does_not_hide_the_write() -> None:
     one = session()
     one.record_statement("prepare p as delete from t")
     one.record_statement("select 1/0; deallocate p")
     assert "write" in effects(one, "execute p")[0]
 
 
-def test_attack_arguments_that_write() -> None:
+def test_attack_execute_has_the_effects_of_its_arguments() -> None:
     one = session()
     one.record_statement("prepare p(int) as select $1")
     assert effects(one, "execute p(nextval('s'))") == [{"session", "read", "write"}]
 
 
-def test_attack_execute_inside_of_another_statement() -> None:
+def test_attack_execute_inside_another_statement_is_unknown() -> None:
     one = session()
     one.record_statement("prepare p as select 1")
     assert "unknown" in effects(one, "explain analyze execute p")[0]
     assert "unknown" in effects(one, "create table t as execute p")[0]
 
 
-def test_names_are_folded_as_the_server_folds_them() -> None:
+def test_prepared_names_are_folded_as_by_the_server() -> None:
     one = session()
     one.record_statement("prepare P as select 1")
     assert effects(one, "execute p") == [{"session", "read"}]
     assert effects(one, 'execute "P"') == [{"unknown"}]
 
 
-def test_attack_arguments_that_nobody_knows() -> None:
+def test_attack_execute_with_an_unknown_function_argument_is_unknown() -> None:
     one = session()
     one.record_statement("prepare p(int) as select $1")
     assert "unknown" in effects(one, "execute p(evil())")[0]
 
 
-def test_what_the_protocol_prepared_may_be_behind_any_name() -> None:
+def test_statement_prepared_by_the_protocol_matches_any_execute_name() -> None:
     one = session()
     one.record_statement("delete from t", by_protocol=True)
     assert effects(one, "execute s1") == [{"write"}]
 
 
-def test_attack_a_harmless_name_that_the_protocol_took_again() -> None:
+def test_attack_write_prepared_by_the_protocol_under_a_freed_name_is_found() -> None:
     one = session()
     one.record_statement("prepare p as select 1")
     one.record_statement("deallocate p")
@@ -97,7 +97,7 @@ def test_attack_a_harmless_name_that_the_protocol_took_again() -> None:
     assert "write" in effects(one, "execute p")[0]
 
 
-def test_by_what_is_known_of_a_function_now() -> None:
+def test_execute_is_judged_with_the_current_schema() -> None:
     one = session()
     harmless = TargetSchema(functions={("public", "f"): Function("public", "f", harmless=True)})
     one.record_statement("prepare p as select public.f()")
@@ -105,7 +105,7 @@ def test_by_what_is_known_of_a_function_now() -> None:
     assert Effect.UNKNOWN in one.parse("execute p", TargetSchema())[0].effects
 
 
-def test_where_something_was_missed_nothing_is_known() -> None:
+def test_execute_is_unknown_after_a_gap() -> None:
     one = session()
     one.record_statement("prepare p as select 1")
     one.record_gap()
@@ -114,7 +114,7 @@ def test_where_something_was_missed_nothing_is_known() -> None:
 
 
 @pytest.mark.parametrize("bound", ["MOST", "MOST_LENGTH"])
-def test_who_prepares_without_end_is_not_followed(monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
+def test_execute_is_unknown_after_more_prepares_than_are_tracked(monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
     monkeypatch.setattr(module, bound, 100)
     one = session()
     for _ in range(100):
@@ -125,7 +125,7 @@ def test_who_prepares_without_end_is_not_followed(monkeypatch: pytest.MonkeyPatc
     assert effects(one, "execute p") == [{"unknown"}]
 
 
-def test_what_a_text_runs_by_name_is_told() -> None:
+def test_executed_statements_lists_every_statement_of_the_executed_names() -> None:
     one = session()
     for text in ("prepare p as delete from t", 'prepare "P" as select 1', "prepare q as select 2"):
         one.record_statement(text)

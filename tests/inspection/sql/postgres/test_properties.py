@@ -1,4 +1,4 @@
-"""What holds for every text."""
+"""Properties of the PostgreSQL parser for any text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PIECES = st.sampled_from(
 )
 
 
-def told(statements: tuple[Statement, ...]) -> tuple[object, ...]:
+def judgement_of(statements: tuple[Statement, ...]) -> tuple[object, ...]:
     return (
         effects_of(statements),
         {name for statement in statements for name in statement.objects},
@@ -37,24 +37,24 @@ def told(statements: tuple[Statement, ...]) -> tuple[object, ...]:
 @given(st.text() | st.lists(PIECES, max_size=30).map("".join))
 @example("create table x (")
 @example("merge into a using b on true")
-def test_no_text_makes_it_raise_and_each_statement_has_an_effect(text: str) -> None:
+def test_parsing_of_any_text_does_not_raise_and_yields_effects(text: str) -> None:
     for statement in PARSER.parse(text):
         assert statement.effects
-        assert not statement.reason.startswith("it could not be judged"), statement
+        assert not statement.reason.startswith("it could not be evaluated"), statement
 
 
 @given(st.sampled_from(TEXTS), st.data())
-def test_no_part_of_a_statement_makes_it_raise(text: str, data: st.DataObject) -> None:
+def test_parsing_of_a_damaged_statement_does_not_raise_and_yields_effects(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
     for statement in PARSER.parse(text[:start] + text[end:], SCHEMA):
         assert statement.effects
-        assert not statement.reason.startswith("it could not be judged"), statement
+        assert not statement.reason.startswith("it could not be evaluated"), statement
 
 
 @given(st.sampled_from(TEXTS), SPACES, SPACES)
-def test_comments_and_spaces_around_a_text_change_nothing(text: str, before: str, after: str) -> None:
-    assert told(PARSER.parse(f"{before}{text}\n{after}", SCHEMA)) == told(PARSER.parse(text, SCHEMA))
+def test_comments_and_spaces_around_a_text_do_not_change_its_judgement(text: str, before: str, after: str) -> None:
+    assert judgement_of(PARSER.parse(f"{before}{text}\n{after}", SCHEMA)) == judgement_of(PARSER.parse(text, SCHEMA))
 
 
 WORDS = ["delete", "from", "orders", "where", "id", "=", "1"]
@@ -64,30 +64,30 @@ QUERY = ["select", "nextval", "(", "'counter'", ")", "from", "customers", "where
 @given(
     st.sampled_from([WORDS, QUERY]), st.lists(SPACES, min_size=12, max_size=12), st.lists(st.booleans(), min_size=12)
 )
-def test_comments_spaces_and_case_between_words_change_nothing(
+def test_comments_spaces_and_case_do_not_change_the_judgement(
     words: list[str], spaces: list[str], upper: list[bool]
 ) -> None:
     spelled = [word.upper() if big and "'" not in word else word for word, big in zip(words, upper, strict=False)]
     text = "".join(word + space for word, space in zip(spelled, spaces, strict=False))
-    assert told(PARSER.parse(text)) == told(PARSER.parse(" ".join(words)))
+    assert judgement_of(PARSER.parse(text)) == judgement_of(PARSER.parse(" ".join(words)))
 
 
 @given(st.sampled_from(["true", "id = 1", "nextval('counter') > 0", "1 = 1", "false"]), st.integers(0, 20))
-def test_brackets_change_nothing(condition: str, levels: int) -> None:
+def test_parentheses_around_a_condition_do_not_change_the_judgement(condition: str, levels: int) -> None:
     wrapped = "(" * levels + condition + ")" * levels
-    assert told(PARSER.parse(f"delete from orders where {wrapped}")) == told(
+    assert judgement_of(PARSER.parse(f"delete from orders where {wrapped}")) == judgement_of(
         PARSER.parse(f"delete from orders where {condition}")
     )
 
 
 @given(st.sampled_from(JOINABLE), st.sampled_from(JOINABLE))
-def test_two_texts_together_do_what_both_do(first: str, second: str) -> None:
+def test_judgement_of_joined_texts_is_that_of_both(first: str, second: str) -> None:
     both = PARSER.parse(f"{first};{second}", SCHEMA)
     assert both == PARSER.parse(first, SCHEMA) + PARSER.parse(second, SCHEMA)
 
 
 @given(st.integers(1, 300), st.sampled_from(["({})", "{} + 1", "not {}", "case when true then {} end", "(select {})"]))
-def test_depth_is_never_counted_too_low(levels: int, shape: str) -> None:
+def test_counted_depth_is_at_least_the_nesting_depth(levels: int, shape: str) -> None:
     text = "true"
     for _ in range(levels):
         text = shape.format(text)

@@ -1,4 +1,4 @@
-"""Trees: read once for all who ask."""
+"""Syntax trees: parsed once and shared by all callers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from postern.protocols.postgres.lineage.postgres_lineage import Lineage
 
 
 @pytest.mark.parametrize("size", [10, 10_000])
-def test_rules_and_lineage_read_a_statement_once(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_rules_and_lineage_share_one_parse_of_a_statement(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     parsed: list[bytes] = []
     parse = postgres_tree._statements
 
@@ -29,7 +29,7 @@ def test_rules_and_lineage_read_a_statement_once(monkeypatch: pytest.MonkeyPatch
     assert parsed == [text.encode()]
 
 
-def test_nobody_changes_a_tree_that_others_read() -> None:
+def test_rules_and_lineage_do_not_modify_the_shared_tree() -> None:
     text = (
         "with a as (select * from t) merge into t using a on t.id = a.id when matched then update set b = 1;"
         "explain analyze select count(*) over w from t window w as (order by id) limit 5;"
@@ -41,14 +41,14 @@ def test_nobody_changes_a_tree_that_others_read() -> None:
     assert repr(postgres_tree.readings(text)) == before
 
 
-def test_what_cannot_be_read_is_an_error_every_time() -> None:
+def test_unreadable_statement_raises_on_every_read() -> None:
     for _ in range(2):
         with pytest.raises(postgres_tree.UnreadablePostgres):
             postgres_tree.readings("selec 1")
 
 
-def test_attack_a_statement_whose_tree_stops_the_event_loop_is_unknown() -> None:
-    """450,000 constants make a tree of 50 MB, and reading that takes seconds in which no other thread runs."""
+def test_attack_statement_whose_tree_would_block_the_event_loop_is_unknown() -> None:
+    """450,000 constants make a tree of 50 MB. Reading it would block all threads for seconds."""
     rows = "insert into t values " + ", ".join(["(1, 'two', 3.5)"] * 3_000)
     assert Effect.UNKNOWN not in PostgresParser().parse(rows)[0].effects
     (judged,) = PostgresParser().parse("select * from t where id in (" + ",".join(["1"] * 450_000) + ")")

@@ -58,8 +58,8 @@ async def list_api_key_credentials(
     """Return the valid credentials that the key issued to machine identities, which outlive the key; also for a revoked
     key."""
     issued = await services.api_keys.find_issued(caller, key)
-    found = Listed(issued[page.offset : page.offset + page.limit], len(issued))
-    return make_list_answer([KeyCredentialAnswer.of(item) for item in found.items], found, page)
+    listed = Listed(issued[page.offset : page.offset + page.limit], len(issued))
+    return make_list_answer([KeyCredentialAnswer.of(item) for item in listed.items], listed, page)
 
 
 @router.post("/api-keys/{nameOrID}/reactivate", responses=errors(403, 404, 409, 412))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
@@ -13,8 +13,10 @@ from postern.api.paging import LongListAnswer, LongPaging, make_long_list_answer
 from postern.api.responses import errors
 from postern.api.schemas.identity.program_schemas import issued_answer
 from postern.api.schemas.targets.connection_schemas import CredentialAnswer, CredentialRequest, IssuedCredentialAnswer
+from postern.domain.identity.credential import CredentialStatus
 
 router = APIRouter(prefix="/connections/{nameOrID}/credentials", tags=["Connections"], route_class=AuditedRoute)
+own_router = APIRouter(prefix="/credentials", tags=["Connections"], route_class=AuditedRoute)
 
 Key = Annotated[str, Path(alias="nameOrID", description="Name or identifier")]
 
@@ -37,6 +39,27 @@ async def list_credentials(
     connection, stretch = await services.credentials.find(caller, key, page)
     now = services.now()
     return make_long_list_answer([CredentialAnswer.of(item, connection.name, now) for item in stretch.items], stretch)
+
+
+@own_router.get("", responses=errors())
+async def list_own_credentials(
+    caller: Caller,
+    services: Use,
+    page: LongPaging,
+    status: Annotated[
+        Literal[CredentialStatus.ACTIVE] | None, Query(description="active: neither revoked nor expired")
+    ] = None,
+) -> LongListAnswer[CredentialAnswer]:
+    """List the caller's own credentials of all connections, newest first."""
+    stretch = await services.credentials.own(caller, page, valid=status is not None)
+    now = services.now()
+    return make_long_list_answer([CredentialAnswer.of(item, name, now) for item, name in stretch.items], stretch)
+
+
+@own_router.post("/{credential_id}/revoke", status_code=204, responses=errors(404))
+async def revoke_own_credential(credential_id: str, caller: Caller, services: Use) -> None:
+    """Revoke a credential of the caller and end its running sessions. Can be repeated."""
+    await services.credentials.revoke_own(caller, credential_id)
 
 
 @router.post("/{credential_id}/revoke", status_code=204, responses=errors(404))

@@ -1,4 +1,5 @@
-"""Login of a command line without a browser (RFC 8628), and the page where a user confirms it."""
+"""Login of a command line without a browser (RFC 8628), and the page where a user confirms it; the same for programs of
+logged-in users."""
 
 from __future__ import annotations
 
@@ -9,23 +10,30 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from postern.api.audited import AuditedRoute
-from postern.api.authentication_of_requests import Facts, Use
+from postern.api.authentication_of_requests import Address, CallerInFull, Facts, Use
 from postern.api.browser import pages
 from postern.api.browser.browser import SHOWN
-from postern.api.browser.code_pages import code_page, form_schema, read_code_form
+from postern.api.browser.code_pages import code_page, form_schema, login_of, read_code_form
 from postern.api.info import Info
-from postern.api.responses import open_errors
-from postern.api.schemas.identity.login_schemas import DeviceAnswer, DeviceRequest, DeviceTokenRequest, PendingAnswer
+from postern.api.responses import errors, open_errors
+from postern.api.schemas.identity.login_schemas import (
+    DeviceAnswer,
+    DeviceLoginAnswer,
+    DeviceLoginDecision,
+    DeviceRequest,
+    DeviceTokenRequest,
+    PendingAnswer,
+)
 from postern.domain.identity.principal import Account
 from postern.domain.secret import Secret
 from postern.services.identity.logins.device_login import INTERVAL
 
-router = APIRouter(prefix="/login/device", tags=["Authentication"], route_class=AuditedRoute)
+router = APIRouter(tags=["Authentication"], route_class=AuditedRoute)
 
 _PAGE = "/api/login/device"
 
 
-@router.post("", status_code=201, responses=open_errors(413, 429))
+@router.post("/login/device", status_code=201, responses=open_errors(413, 429))
 async def begin_device_login(body: DeviceRequest, services: Use, info: Info, facts: Facts) -> DeviceAnswer:
     """Begin a device login. Returns two codes: one for the user to confirm in a browser, one with which the device
     fetches its token."""
@@ -43,7 +51,7 @@ async def begin_device_login(body: DeviceRequest, services: Use, info: Info, fac
 
 
 @router.post(
-    "/token",
+    "/login/device/token",
     responses=open_errors(401, 403, 413, 429)
     | {202: {"model": PendingAnswer, "description": "The user has not confirmed it yet"}},
 )
@@ -52,18 +60,18 @@ async def device_token(
 ) -> PendingAnswer:
     """Fetch the token. 200 with the token in the header `Token`, once. 202 `authorization_pending`; 429 `slow_down`;
     403 `access_denied`; 401 if the code has expired, was used, or never existed."""
-    found = await services.device_login.poll(Secret(body.device_code), facts)
-    if found is None:
+    login = await services.device_login.poll(Secret(body.device_code), facts)
+    if login is None:
         response.status_code = 202
         return PendingAnswer(status="authorization_pending")
-    account, opened = found
+    account, opened = login
     request.state.principal = account.principal
     response.headers["Token"] = opened.token.reveal()
     return PendingAnswer(status="ok")
 
 
 @router.get(
-    "",
+    "/login/device",
     response_class=Response,
     responses=open_errors(401, 403, 429) | SHOWN | {303: {"description": "Redirect to the login"}},
 )
@@ -85,7 +93,7 @@ async def device_page(
 
 
 @router.post(
-    "/confirm",
+    "/login/device/confirm",
     response_class=Response,
     responses=open_errors(401, 403, 404, 413, 429) | SHOWN,
     openapi_extra=form_schema(),
@@ -99,3 +107,26 @@ async def confirm_device(request: Request, services: Use, info: Info) -> HTMLRes
     return pages.render_message(
         "Rejected", "The command line is not logged in. If you did not start this, tell an administrator."
     )
+
+
+@router.get("/devicelogins", responses=errors(403, 404, 429))
+async def look_at_device_login(
+    caller: CallerInFull,
+    services: Use,
+    address: Address,
+    code: Annotated[str, Query(max_length=64, description="Code that the program shows")],
+) -> DeviceLoginAnswer:
+    """Return the program that waits behind a code."""
+    login_of(caller, "programs")
+    return DeviceLoginAnswer.of(await services.device_login.look(caller.principal, code), address)
+
+
+@router.post("/devicelogins/confirm", responses=errors(403, 404, 413, 429))
+async def confirm_device_login(
+    body: DeviceLoginDecision, caller: CallerInFull, services: Use, address: Address
+) -> DeviceLoginAnswer:
+    """Approve or reject a program, once; an approved one logs in as the caller."""
+    login, account = login_of(caller, "programs"), await services.users.own(caller.principal)
+    allow = body.answer == "allow"
+    asking = await services.device_login.answer(account, login, body.code, allow=allow)
+    return DeviceLoginAnswer.of(asking, address)

@@ -8,13 +8,21 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request, Response
 
 from postern.api.audited import AuditedRoute
-from postern.api.authentication_of_requests import Caller, CallerInFull, EnrollingCaller, Use, session_token_of
+from postern.api.authentication_of_requests import (
+    Address,
+    Caller,
+    CallerInFull,
+    EnrollingCaller,
+    Use,
+    session_token_of,
+)
 from postern.api.browser.cookies import clear_login_cookie, csrf_token_of
 from postern.api.browser.token_delivery import RenewsToken
 from postern.api.crud import Key
 from postern.api.info import Info
 from postern.api.paging import ListAnswer, Paging, make_list_answer
 from postern.api.responses import errors
+from postern.api.schemas.identity.local_auth_schemas import StepUpAnswer, StepUpChallengeAnswer, StepUpRequest
 from postern.api.schemas.identity.logins_schemas import EndedAnswer, LoginSessionAnswer, LoginShown, RotateRequest
 from postern.api.schemas.identity.user_schemas import StatusAnswer
 
@@ -36,19 +44,37 @@ async def refresh_login(caller: CallerInFull, services: Use, delivery: RenewsTok
     return LoginSessionAnswer.of(caller, delivery.deliver(opened), opened.login)
 
 
+@router.post("/login/step-up/challenge", status_code=201, responses=errors(413))
+async def begin_step_up(caller: CallerInFull, services: Use) -> StepUpChallengeAnswer:
+    """Return what the caller has to prove for `POST /login/step-up`. 403 for users of an identity provider, who log in
+    there again, and for API keys."""
+    return StepUpChallengeAnswer.of(await services.step_up.begin(caller))
+
+
+@router.post("/login/step-up", responses=errors(413, 429))
+async def step_up(body: StepUpRequest, caller: CallerInFull, services: Use, address: Address) -> StepUpAnswer:
+    """Prove again who you are: by a second factor, or by the password of an account without one. The login then counts
+    as fresh for ten minutes, as it does after logging in. Connections can require that for the web terminal
+    (`access_fresh_factor`)."""
+    login = await services.step_up.confirm(caller, body.proof(), address)
+    assert login.fresh_until is not None
+    return StepUpAnswer(fresh_until=login.fresh_until)
+
+
 @router.post("/logout", status_code=204, responses=errors())
 async def logout(request: Request, caller: EnrollingCaller, services: Use, info: Info, response: Response) -> None:
     """End the login of this request, at once and everywhere, and clear the session's cookie."""
     await services.own_logins.end_this(caller)
     if session_token_of(request) is not None:
         clear_login_cookie(response, info)
+        response.headers["Clear-Site-Data"] = '"cache", "storage"'
 
 
 @router.get("/logins", responses=errors())
 async def list_logins(caller: CallerInFull, services: Use, page: Paging) -> ListAnswer[LoginShown]:
     """List the caller's active logins, newest first."""
-    found = await services.own_logins.live(caller.principal, page)
-    return make_list_answer([LoginShown.of(login, caller) for login in found.items], found, page)
+    listed = await services.own_logins.live(caller.principal, page)
+    return make_list_answer([LoginShown.of(login, caller) for login in listed.items], listed, page)
 
 
 @router.delete("/logins", responses=errors())
@@ -76,8 +102,8 @@ async def end_login(login_id: UUID, caller: Caller, services: Use) -> None:
 @router.get("/users/{nameOrID}/logins", responses=errors(404))
 async def list_logins_of(key: Key, caller: CallerInFull, services: Use, page: Paging) -> ListAnswer[LoginShown]:
     """List a user's active logins, for administrators and auditors."""
-    found = await services.own_logins.live_of(caller.principal, key, page)
-    return make_list_answer([LoginShown.of(login, caller) for login in found.items], found, page)
+    listed = await services.own_logins.live_of(caller.principal, key, page)
+    return make_list_answer([LoginShown.of(login, caller) for login in listed.items], listed, page)
 
 
 @router.delete("/users/{nameOrID}/logins", responses=errors(404))

@@ -26,13 +26,13 @@ from postern.domain.identity.principal import Principal
 router = APIRouter(tags=["User Management"], route_class=AuditedRoute)
 
 
-async def _show(resource: MachineIdentity, asked: Request, _: Principal) -> MachineAnswer:
+async def _show(resource: MachineIdentity, request: Request, _: Principal) -> MachineAnswer:
     answer = MachineAnswer.of(resource)
-    if asked.method == "GET":
+    if request.method == "GET":
         return answer
-    info = await info_of(asked)
-    issued = [issued_answer(one, info) for one in resource.issued]
-    if asked.method == "POST":
+    info = await info_of(request)
+    issued = [issued_answer(issued_credential, info) for issued_credential in resource.issued]
+    if request.method == "POST":
         return NewMachineAnswer(**answer.model_dump(), credentials=issued)
     return ChangedMachineAnswer(**answer.model_dump(), new_credentials=issued)
 
@@ -59,8 +59,8 @@ ResourceRoutes(
 @router.get("/machineidentities/{nameOrID}/credentials", responses=errors(403, 404))
 async def list_machine_credentials(key: Key, caller: Caller, services: Use) -> ListAnswer[CredentialAnswer]:
     """List its credentials, newest first, with those that have ended; never a secret."""
-    found = await services.machines.credentials(caller, key)
-    answers = [CredentialAnswer.of(credential, connection, services.now()) for credential, connection in found]
+    credentials = await services.machines.credentials(caller, key)
+    answers = [CredentialAnswer.of(credential, connection, services.now()) for credential, connection in credentials]
     return ListAnswer(data=answers, total=len(answers), has_next_page=False)
 
 

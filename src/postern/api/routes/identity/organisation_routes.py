@@ -26,8 +26,8 @@ router = APIRouter(prefix="/orgs", tags=["Organization Management"], route_class
 @router.get("", responses=errors())
 async def list_organisations(caller: Caller, services: Use, page: Paging) -> ListAnswer[OrganisationAnswer]:
     """List organisations by name; all for administrators of the default organisation, else the caller's own."""
-    found = await services.organisations.find(caller, page)
-    return make_list_answer([OrganisationAnswer.of(item) for item in found.items], found, page)
+    listed = await services.organisations.find(caller, page)
+    return make_list_answer([OrganisationAnswer.of(item) for item in listed.items], listed, page)
 
 
 @router.post("", status_code=201, responses=errors(403, 409, 413, 429))

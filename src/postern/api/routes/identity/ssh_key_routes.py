@@ -23,8 +23,8 @@ router = APIRouter(tags=["User Management"], route_class=AuditedRoute)
 @router.get("/sshkeys", responses=errors())
 async def list_ssh_keys(caller: Caller, services: Use, page: Paging, where: NameFilter) -> ListAnswer[SshKeyAnswer]:
     """List the caller's keys, by name."""
-    found = await services.ssh_keys.list_page(caller, page, where)
-    return make_list_answer([SshKeyAnswer.of(item) for item in found.items], found, page)
+    listed = await services.ssh_keys.list_page(caller, page, where)
+    return make_list_answer([SshKeyAnswer.of(item) for item in listed.items], listed, page)
 
 
 @router.post("/sshkeys", status_code=201, responses=errors(403, 409, 413))
@@ -51,5 +51,5 @@ async def list_ssh_keys_of(
     user: Key, caller: Caller, services: Use, page: Paging, where: NameFilter
 ) -> ListAnswer[SshKeyAnswer]:
     """List a user's keys, by name, for administrators and auditors."""
-    found = await services.ssh_keys.list_page(caller, page, where, user)
-    return make_list_answer([SshKeyAnswer.of(item) for item in found.items], found, page)
+    listed = await services.ssh_keys.list_page(caller, page, where, user)
+    return make_list_answer([SshKeyAnswer.of(item) for item in listed.items], listed, page)

@@ -9,17 +9,14 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from postern.api.audited import AuditedRoute
-from postern.api.authentication_of_requests import CallerInFull, Use, address_of
+from postern.api.authentication_of_requests import Address, CallerInFull, Use, address_of
 from postern.api.browser import pages, ssh_pages
 from postern.api.browser.browser import SHOWN
-from postern.api.browser.code_pages import code_page, form_schema, read_code_form
+from postern.api.browser.code_pages import code_page, form_schema, login_of, read_code_form
 from postern.api.info import Info
 from postern.api.responses import errors, open_errors
 from postern.api.schemas.identity.ssh_schemas import SshLoginAnswer, SshLoginDecision
-from postern.domain.identity.login import Login
 from postern.domain.identity.principal import Account
-from postern.errors import Denied
-from postern.services.identity.logins.authentication import Caller
 from postern.services.identity.logins.ssh_logins import PAGE
 
 router = APIRouter(tags=["Authentication"], route_class=AuditedRoute)
@@ -69,25 +66,21 @@ async def confirm_ssh_login_on_page(request: Request, services: Use, info: Info)
 async def look_at_ssh_login(
     caller: CallerInFull,
     services: Use,
+    address: Address,
     code: Annotated[str, Query(max_length=64, description="Code in the address that the client shows")],
 ) -> SshLoginAnswer:
     """Return the SSH client that waits behind a code."""
-    _login_of(caller)
-    return SshLoginAnswer.of(await services.ssh_logins.look(caller.principal, code))
+    login_of(caller, "SSH clients")
+    return SshLoginAnswer.of(await services.ssh_logins.look(caller.principal, code), address)
 
 
 @router.post("/sshlogins/confirm", responses=errors(403, 404, 413, 429))
-async def confirm_ssh_login(body: SshLoginDecision, caller: CallerInFull, services: Use) -> SshLoginAnswer:
+async def confirm_ssh_login(
+    body: SshLoginDecision, caller: CallerInFull, services: Use, address: Address
+) -> SshLoginAnswer:
     """Approve or reject an SSH client, once; an approved one logs in as the caller. 403 with a wrong number, which
     rejects it."""
-    login, account = _login_of(caller), await services.users.own(caller.principal)
+    login, account = login_of(caller, "SSH clients"), await services.users.own(caller.principal)
     allow = body.answer == "allow"
     asking = await services.ssh_logins.decide(account, login, body.code, allow=allow, number=body.number)
-    return SshLoginAnswer.of(asking)
-
-
-def _login_of(caller: Caller) -> Login:
-    """Raises Denied."""
-    if caller.login is None:
-        raise Denied("only logged-in users can approve SSH clients; an API key or a provider's token cannot")
-    return caller.login
+    return SshLoginAnswer.of(asking, address)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Response
+from pydantic import JsonValue
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Facts, Use
 from postern.api.browser.token_delivery import RenewsToken
-from postern.api.crud import ResourceRoutes
+from postern.api.crud import ResourceRoutes, Version, etag_of
 from postern.api.paging import ListAnswer, Paging, make_list_answer
 from postern.api.responses import errors
+from postern.api.schemas.common import storable
 from postern.api.schemas.identity.local_auth_schemas import LoginAnswer
 from postern.api.schemas.identity.user_schemas import PasswordRequest, UserAnswer, UserChange, UserRequest
+from postern.domain.identity.preferences import Preferences
 from postern.domain.identity.principal import PrincipalFilter, PrincipalStatus
 from postern.domain.secret import Secret
+from postern.errors import Invalid
 
 router = APIRouter(prefix="/users", tags=["User Management"], route_class=AuditedRoute)
 
@@ -32,10 +37,10 @@ async def filter_of(
 
 
 async def list_users(
-    caller: Caller, services: Use, page: Paging, wanted: Annotated[PrincipalFilter, Depends(filter_of)]
+    caller: Caller, services: Use, page: Paging, principal_filter: Annotated[PrincipalFilter, Depends(filter_of)]
 ) -> ListAnswer[UserAnswer]:
-    found = await services.users.search(caller, wanted, page)
-    return make_list_answer([UserAnswer.of(account) for account in found.items], found, page)
+    listed = await services.users.search(caller, principal_filter, page)
+    return make_list_answer([UserAnswer.of(account) for account in listed.items], listed, page)
 
 
 @router.put("/self/password", response_model_exclude_none=True, responses=errors(403, 413, 429))
@@ -47,6 +52,29 @@ async def change_password(
     current, new = Secret(body.current_password), Secret(body.new_password)
     opened = await services.local_login.change_password(caller, current, new, delivery.client(facts))
     return LoginAnswer(csrf_token=delivery.deliver(opened))
+
+
+@router.get("/self/preferences", responses=errors())
+async def get_preferences(caller: Caller, services: Use, response: Response) -> dict[str, JsonValue]:
+    """Return what the caller's clients remember for them: a JSON object of their own making, empty at first."""
+    return _render_preferences(await services.preferences.get(caller), response)
+
+
+@router.put("/self/preferences", responses=errors(412, 413))
+async def put_preferences(
+    body: dict[str, JsonValue], caller: Caller, services: Use, response: Response, version: Version
+) -> dict[str, JsonValue]:
+    """Replace the caller's preferences: at most 64 KiB of JSON. Put no secrets there. The ETag of a user without
+    preferences is `"0"`."""
+    if not storable(body):
+        raise Invalid("preferences: a text contains a NUL character or half of a surrogate pair")
+    return _render_preferences(await services.preferences.put(caller, body, version), response)
+
+
+def _render_preferences(preferences: Preferences, response: Response) -> dict[str, JsonValue]:
+    response.headers["ETag"] = etag_of(preferences.version)
+    content: dict[str, JsonValue] = json.loads(preferences.content)
+    return content
 
 
 ResourceRoutes(

@@ -15,7 +15,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Facts, Use
 from postern.api.browser import web_login_pages
-from postern.api.browser.browser import SHOWN, browser, form_of, require_own_submit, to_provider
+from postern.api.browser.browser import SHOWN, form_of, require_own_submit, to_provider
 from postern.api.browser.cookies import set_login_cookie
 from postern.api.browser.web_login_pages import Back
 from postern.api.info import Info, ServerAddresses
@@ -23,15 +23,13 @@ from postern.api.responses import open_errors
 from postern.domain.identity.login import ClientKind, TokenPurpose
 from postern.domain.identity.second_factor import FactorKind
 from postern.domain.secret import Secret
-from postern.errors import Denied, Invalid, Malformed, PosternError, TooMany, Unauthenticated, status_of
+from postern.errors import Denied, Invalid, Malformed, TooMany, Unauthenticated, status_of
 from postern.services.identity.logins.factor_check import FactorAnswer
 from postern.services.identity.logins.local_login import SecondStep
 from postern.services.identity.logins.logins import ClientFacts, OpenedLogin
 from postern.services.identity.logins.redirect_targets import redirect_target_of
 
 router = APIRouter(prefix="/web", tags=["Authentication"], route_class=AuditedRoute)
-# At the gateway's root, and not below /api: these URLs are printed and sent to people.
-root = APIRouter(route_class=AuditedRoute)
 
 _TOTP_LENGTH = 6
 _TOLD = (Denied, Invalid, Malformed, TooMany, Unauthenticated)
@@ -135,20 +133,10 @@ async def web_set_up(request: Request, services: Use, info: Info, facts: Facts) 
     return _go_on(step, "/", info)
 
 
-@root.get("/setup", include_in_schema=False)
-async def set_up_page() -> HTMLResponse:
-    """Show the page of a set-up link."""
+@router.get("/setup", response_class=Response, responses=open_errors() | SHOWN)
+async def web_set_up_page() -> HTMLResponse:
+    """Show the page of a set-up link to browsers without scripts."""
     return web_login_pages.set_up()
-
-
-@root.get("/", include_in_schema=False)
-async def front_page(request: Request, services: Use, info: Info) -> HTMLResponse:
-    """Show the page after a login in the browser that was begun nowhere else."""
-    try:
-        account, _, _ = await browser(request, services, info)
-    except PosternError:
-        return web_login_pages.front(info.api_url, None)
-    return web_login_pages.front(info.api_url, account.principal)
 
 
 def _in_browser(facts: ClientFacts) -> ClientFacts:

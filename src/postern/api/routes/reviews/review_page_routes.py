@@ -17,7 +17,7 @@ from postern.api.responses import open_errors
 from postern.domain.chat import card_of
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import Choice
-from postern.domain.reviews.review_groups import address, shows_estimate
+from postern.domain.reviews.review_groups import address, allowed_decisions, shows_estimate
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound, Unauthenticated
 from postern.services.bundle import Services
@@ -102,7 +102,7 @@ async def _render_review(
     info: ServerAddresses,
     principal: Principal,
     key: str,
-    held: Secret,
+    token: Secret,
     problem: str = "",
     status: int = 200,
 ) -> HTMLResponse:
@@ -110,7 +110,5 @@ async def _render_review(
     script = await services.reviews.script(review)
     url = address(info.api_url, review.id)
     card = card_of(review, script, url, with_input=True, with_estimate=shows_estimate(review, principal))
-    page = review_pages.ReviewPage(
-        principal.email, csrf_token_of(held), review_pages.answers(review, principal), problem
-    )
+    page = review_pages.ReviewPage(principal.email, csrf_token_of(token), allowed_decisions(review, principal), problem)
     return review_pages.review(card, page, status)

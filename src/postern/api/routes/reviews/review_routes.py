@@ -59,18 +59,18 @@ async def _filters(
     )
 
 
-def _kind(given: str | None) -> ReviewKind | None:
+def _kind(text: str | None) -> ReviewKind | None:
     try:
-        return None if given is None else ReviewKind(given.lower())
+        return None if text is None else ReviewKind(text.lower())
     except ValueError:
         raise Invalid(f"type: must be one of {', '.join(ReviewKind)}", field="type") from None
 
 
-def _owner(caller: Principal, given: str | None) -> UUID | None:
-    if given is None or given == "self":
-        return None if given is None else caller.id
+def _owner(caller: Principal, text: str | None) -> UUID | None:
+    if text is None or text == "self":
+        return None if text is None else caller.id
     try:
-        return UUID(given)
+        return UUID(text)
     except ValueError:
         raise Invalid("owner: must be `self` or an identifier of a user", field="owner") from None
 
@@ -80,12 +80,12 @@ Filters = Annotated[ReviewFilter, Depends(_filters)]
 
 @router.get("/reviews", responses=errors())
 async def list_reviews(
-    caller: Caller, services: Use, info: Info, page: LongPaging, wanted: Filters, waiting_for_me: ForMe = False
+    caller: Caller, services: Use, info: Info, page: LongPaging, filters: Filters, waiting_for_me: ForMe = False
 ) -> LongListAnswer[ReviewAnswer]:
     """List reviews: pending ones first, then the newest. Users who are neither administrator nor auditor see their own,
     and those that a group of theirs reviews."""
-    asked = services.reviews.find_waiting if waiting_for_me else services.reviews.find
-    stretch = await asked(caller, wanted, page)
+    find = services.reviews.find_waiting if waiting_for_me else services.reviews.find
+    stretch = await find(caller, filters, page)
     return make_long_list_answer([ReviewAnswer.of(review, info.api_url, caller) for review in stretch.items], stretch)
 
 
@@ -93,17 +93,19 @@ async def list_reviews(
 async def request_access(
     body: AccessRequest, caller: CallerInFull, services: Use, info: Info, address: Address
 ) -> AccessRequestAnswer:
-    """Request access to a connection in advance. Once it is approved, clients with the same login and from the same
-    address connect without waiting. Returns the existing review if one is pending or approved, and `required: false` if
-    no approval is required."""
+    """Request access to a connection in advance. Once it is approved, clients with the same login, or the named
+    credential, and from the same address connect without waiting. Returns the existing review if one is pending or
+    approved, and `required: false` if no approval is required."""
     principal = caller.principal
     review = await services.access_requests.request(
         principal,
         body.connection,
         source=address,
         means=caller.means,
+        credential_id=body.credential_id,
         reason=body.reason,
         duration=body.access_duration,
+        time_window=body.time_window.window() if body.time_window else None,
     )
     answer = None if review is None else ReviewAnswer.of(review, info.api_url, principal)
     return AccessRequestAnswer(required=review is not None, review=answer)

@@ -1,4 +1,4 @@
-"""Review rules: who must approve access to connections and scripts."""
+"""Review rules: the groups that must approve access to connections and scripts."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from postern.domain.rules.guardrail import Guardrail
 router = APIRouter(tags=["Guard Rails"], route_class=AuditedRoute)
 
 
-async def _show(resource: Guardrail, asked: Request, _: Principal) -> GuardrailAnswer:
+async def _show(resource: Guardrail, request: Request, _: Principal) -> GuardrailAnswer:
     answer = GuardrailAnswer.of(resource)
-    answer.notices = await services_of(asked).guardrails.advice(resource)
+    answer.notices = await services_of(request).guardrails.advice(resource)
     return answer
 
 

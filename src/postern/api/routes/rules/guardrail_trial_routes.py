@@ -26,8 +26,8 @@ from postern.errors import Denied
 from postern.services.bundle import Services
 
 router = APIRouter(prefix="/guardrails", tags=["Guard Rails"], route_class=AuditedRoute)
-# They only read, and their answers take as long as the simulation.
-simulations = APIRouter(prefix="/guardrails", tags=["Guard Rails"], route_class=Route)
+# They only read, so they leave no entry in the audit log: an editor tries a rule after each change.
+trials = APIRouter(prefix="/guardrails", tags=["Guard Rails"], route_class=Route)
 
 _LINES = {
     "description": "A line for each step: progress, and finally the result",
@@ -43,24 +43,24 @@ async def list_presets(caller: Caller, services: Use) -> list[PresetAnswer]:
     return [PresetAnswer.of(preset) for preset in services.guardrail_trials.presets()]
 
 
-@router.post("/test", responses=errors(403, 404, 413))
+@trials.post("/test", responses=errors(403, 404, 413))
 async def test_guardrail(body: TrialRequest, caller: Caller, services: Use) -> TrialAnswer:
     """Try a guardrail on a text: the matching rules, what the parser finds, and the message to the author. Nothing is
     executed."""
-    trials = services.guardrail_trials
-    rail = await trials.rail(caller, body.guardrail_id, body.guardrail.fields() if body.guardrail else None)
+    service = services.guardrail_trials
+    rail = await service.rail(caller, body.guardrail_id, body.guardrail.fields() if body.guardrail else None)
     is_output = body.direction == "output"
-    return TrialAnswer.of(await trials.test(caller, rail, body.text, dialect=body.dialect, is_output=is_output))
+    return TrialAnswer.of(await service.test(caller, rail, body.text, dialect=body.dialect, is_output=is_output))
 
 
-@simulations.post("/simulate", response_class=StreamingResponse, responses={**errors(403, 413, 429), 200: _LINES})
+@trials.post("/simulate", response_class=StreamingResponse, responses={**errors(403, 413, 429), 200: _LINES})
 async def simulate_draft(body: SimulationRequest, caller: Caller, services: Use) -> StreamingResponse:
     """Simulate a draft on recorded sessions: what it would have denied, held or warned about. It ends with the
     request's connection."""
     return await _stream_simulation(None, body, caller, services)
 
 
-@simulations.post(
+@trials.post(
     "/{nameOrID}/simulate", response_class=StreamingResponse, responses={**errors(403, 404, 413, 429), 200: _LINES}
 )
 async def simulate_guardrail(key: Key, body: SimulationRequest, caller: Caller, services: Use) -> StreamingResponse:
@@ -71,9 +71,9 @@ async def simulate_guardrail(key: Key, body: SimulationRequest, caller: Caller, 
 async def _stream_simulation(
     name_or_id: str | None, body: SimulationRequest, caller: Principal, services: Services
 ) -> StreamingResponse:
-    trials = services.guardrail_trials
-    rail = await trials.rail(caller, name_or_id, body.draft())
-    steps = trials.simulate(caller, rail, body.period())
+    service = services.guardrail_trials
+    rail = await service.rail(caller, name_or_id, body.draft())
+    steps = service.simulate(caller, rail, body.period())
     first = await anext(steps)  # errors must be raised before the answer begins
     return StreamingResponse(_lines(first, steps), media_type="application/x-ndjson")
 

@@ -8,8 +8,10 @@ from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.crud import Forced, Key, ResourceRoutes, Version
 from postern.api.responses import errors
+from postern.api.route import Route
 from postern.api.rule_filter_query import filter_of
 from postern.api.schemas.rules.masking_rule_schemas import (
+    InformationTypeAnswer,
     MaskingPresetAnswer,
     MaskingRuleAnswer,
     MaskingRuleRequest,
@@ -18,9 +20,11 @@ from postern.api.schemas.rules.masking_rule_schemas import (
 )
 
 router = APIRouter(tags=["Masking"], route_class=AuditedRoute)
+# It only reads, so it leaves no entry in the audit log: an editor tries a rule after each change.
+trials = APIRouter(tags=["Masking"], route_class=Route)
 
 
-@router.post("/datamasking-rules/test", responses=errors(403, 413))
+@trials.post("/datamasking-rules/test", responses=errors(403, 413))
 async def test_masking_rule(body: MaskingTestRequest, caller: Caller, services: Use) -> MaskingTestAnswer:
     """Try a rule on texts and rows; neither is stored."""
     return MaskingTestAnswer.of(await services.masking_rules.test(caller, body.rule.fields(), body.samples()))
@@ -30,6 +34,12 @@ async def test_masking_rule(body: MaskingTestRequest, caller: Caller, services: 
 async def list_masking_presets(caller: Caller, services: Use) -> list[MaskingPresetAnswer]:
     """List presets, to be saved or changed."""
     return [MaskingPresetAnswer.of(preset) for preset in services.masking_rules.presets(caller)]
+
+
+@router.get("/datamasking-rules/types", responses=errors(403))
+async def list_information_types(caller: Caller, services: Use) -> list[InformationTypeAnswer]:
+    """List the information types that a rule can name, by name."""
+    return [InformationTypeAnswer.of(detected) for detected in services.masking_rules.types(caller)]
 
 
 async def _remove(key: Key, caller: Caller, services: Use, version: Version, force: Forced = False) -> None:

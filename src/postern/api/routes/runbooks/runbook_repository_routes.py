@@ -29,15 +29,15 @@ router = APIRouter(prefix="/runbooks/configurations", tags=["Runbooks"], route_c
 
 async def _list(caller: Caller, services: Use, page: Paging, where: NameFilter) -> RepositoriesAnswer:
     every = await services.runbook_repositories.find(caller, Page(MAX_REPOSITORIES))
-    found = await services.runbook_repositories.find(caller, page, where)
-    return RepositoriesAnswer.of(caller.org_id, every.items, found, page)
+    listed = await services.runbook_repositories.find(caller, page, where)
+    return RepositoriesAnswer.of(caller.org_id, every.items, listed, page)
 
 
 @router.put("", responses=errors(403, 409, 413))
 async def replace_runbook_configuration(body: RepositoriesRequest, caller: Caller, services: Use) -> RepositoriesAnswer:
-    """Replace all repositories. 400 if two of them are the same; 422 for an unusable address or key."""
-    given = [repository.fields() for repository in body.repositories]
-    await services.runbook_repositories.replace_all(caller, given)
+    """Replace all repositories. 400 if two of them have the same address; 422 for an unusable address or key."""
+    repositories = [repository.fields() for repository in body.repositories]
+    await services.runbook_repositories.replace_all(caller, repositories)
     return await _list(caller, services, Page(), ALL_RULES)
 
 

@@ -29,14 +29,19 @@ async def list_runbooks(
     services: Use,
     connection_name: Annotated[str | None, Query(description=_CONNECTION)] = None,
     connection: Annotated[str | None, Query(description="Like connection_name")] = None,
+    search: Annotated[
+        str | None, Query(max_length=256, description="Only runbooks with this text in their path, ignoring case")
+    ] = None,
     list_connections: Annotated[bool, Query(description="Include the connections where you can run each")] = False,
     remove_empty_connections: Annotated[
         bool, Query(description="Leave out runbooks that you cannot run on any connection")
     ] = True,
 ) -> Response:
     """List runbooks, by repository and path. 404 if no repository is configured."""
-    wanted = connection if connection_name is None else connection_name
-    shelves = await services.runbook_listing.find(caller, wanted, with_empty=not remove_empty_connections)
+    connection_key = connection if connection_name is None else connection_name
+    shelves = await services.runbook_listing.find(
+        caller, connection_key, search, with_empty=not remove_empty_connections
+    )
     # Not by the model: there can be thousands, and most of each was serialised when it was read.
     pieces = list_as_json(shelves, with_connections=list_connections)
     return StreamingResponse(_one_after_the_other(pieces), media_type="application/json")

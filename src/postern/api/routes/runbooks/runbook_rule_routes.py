@@ -1,4 +1,4 @@
-"""Runbook rules: who can run which runbooks on which connections."""
+"""Runbook rules: the groups that can run runbooks, and on which connections."""
 
 from __future__ import annotations
 

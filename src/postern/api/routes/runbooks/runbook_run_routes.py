@@ -11,6 +11,7 @@ from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Address, Caller, CallerInFull, Use
 from postern.api.info import Info
 from postern.api.responses import errors
+from postern.api.route import Route
 from postern.api.routes.sessions.script_routes import RUNNING, Patience, make_answer, wait_for_end
 from postern.api.schemas.runbooks.runbook_run_schemas import (
     RunbookExecRequest,
@@ -22,6 +23,8 @@ from postern.domain.sessions.session import SessionStatus
 from postern.services.completion_signals import CompletionSignals
 
 router = APIRouter(tags=["Runbooks"], route_class=AuditedRoute)
+# It only reads, so it leaves no entry in the audit log: a form renders a runbook after each change.
+dry_runs = APIRouter(tags=["Runbooks"], route_class=Route)
 
 
 @router.post("/runbooks/exec", responses={**errors(400, 403, 404, 409, 413, 503), 202: RUNNING})
@@ -58,7 +61,7 @@ async def run_runbook(
     return await make_answer(services, caller.principal, session, body.format, response, info.api_url)
 
 
-@router.post("/runbooks/render", responses=errors(400, 403, 404, 409, 413, 503))
+@dry_runs.post("/runbooks/render", responses=errors(400, 403, 404, 409, 413, 503))
 async def render_runbook(body: RunbookRenderRequest, caller: Caller, services: Use) -> RunbookRenderAnswer:
     """Return what `POST /runbooks/exec` would run, for users who can run it; nothing runs."""
     return RunbookRenderAnswer.of(await services.runbook_runs.fill(caller, body.request()))

@@ -38,8 +38,8 @@ async def make_chat_code(caller: Caller, services: Use) -> ChatCodeAnswer:
 @router.get("/accounts", responses=errors())
 async def list_chat_accounts(caller: Caller, services: Use, page: Paging) -> ListAnswer[ChatLinkAnswer]:
     """List the caller's linked accounts; those of all users for administrators and auditors. Newest first."""
-    found = await services.chat_links.find(caller, page)
-    return make_list_answer([ChatLinkAnswer.of(link) for link in found.items], found, page)
+    listed = await services.chat_links.find(caller, page)
+    return make_list_answer([ChatLinkAnswer.of(link) for link in listed.items], listed, page)
 
 
 @router.delete("/accounts/{id}", status_code=204, responses=errors(404))

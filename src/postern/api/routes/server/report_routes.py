@@ -39,7 +39,7 @@ async def _read_filter(
 
 
 Days = Annotated[ReportDays, Depends(_days)]
-Wanted = Annotated[ReportFilter, Depends(_read_filter)]
+Filters = Annotated[ReportFilter, Depends(_read_filter)]
 
 
 @router.get("/sessions", responses=errors(403))
@@ -47,16 +47,16 @@ async def report_sessions(
     caller: Caller,
     services: Use,
     days: Days,
-    wanted: Wanted,
+    report_query: Filters,
     page: Paging,
     group_by: GroupBy = GroupBy.CONNECTION,
     id: Annotated[UUID | None, Query(description="Only this session; with group_by=id")] = None,  # noqa: A002 - the API's name
 ) -> MaskingReportAnswer:
     """Return how many values were masked, by information type, in sessions that began in these days and have ended;
     default: today, at most a year. For administrators and auditors."""
-    report_filter = ReportFilter(id, wanted.user, wanted.connection, wanted.type, wanted.verb)
+    report_filter = ReportFilter(id, report_query.user, report_query.connection, report_query.type, report_query.verb)
     report = await services.reports.masking(caller, report_filter, days, group_by, page)
-    return MaskingReportAnswer.of(report, group_by, one=id is not None, offset=page.offset)
+    return MaskingReportAnswer.of(report, group_by, is_single=id is not None, offset=page.offset)
 
 
 @router.get("/activity", responses=errors(403))
@@ -64,13 +64,13 @@ async def report_activity(
     caller: Caller,
     services: Use,
     days: Days,
-    wanted: Wanted,
+    report_query: Filters,
     by: Interval = Interval.DAY,
     group_by: GroupBy | None = None,
 ) -> ActivityReportAnswer:
     """Return sessions and denials over time, for sessions that have ended, by their start. Default: the last 30 days,
     at most a year; by the hour: today, at most 31 days. For administrators and auditors."""
-    report = await services.reports.activity(caller, wanted, days, by, group_by)
+    report = await services.reports.activity(caller, report_query, days, by, group_by)
     return ActivityReportAnswer.of(report, by, days.time_zone, group_by)
 
 

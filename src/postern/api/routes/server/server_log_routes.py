@@ -10,12 +10,12 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
-from postern.api.authentication_of_requests import Caller, Use, address_of
+from postern.api.authentication_of_requests import Caller, Use
+from postern.api.event_streams import EVENT_STREAM, RETRY, STREAM, authenticate_again
 from postern.api.query_times import Moment
 from postern.api.responses import errors
 from postern.api.route import Route
 from postern.api.schemas.server.server_schemas import LogLineAnswer, LogLinesAnswer
-from postern.domain.secret import Secret
 from postern.domain.server_log import LogFilter
 from postern.errors import Denied, TooMany, Unauthenticated, Unavailable
 from postern.services.bundle import Services
@@ -26,7 +26,6 @@ router = APIRouter(prefix="/server-logs", tags=["Server Management"], route_clas
 MAX_LINES = 1_000
 _READ_EVERY = 0.5  # seconds
 _ASK_EVERY = 5.0  # seconds between two checks that the caller is still allowed
-_STREAM = {"description": "Server-sent events", "content": {"text/event-stream": {}}}
 
 Level = Annotated[Literal["debug", "info", "warning", "error"] | None, Query(description="Lowest level to return")]
 Process = Annotated[str | None, Query(description="Process, such as api, w1 or supervisor")]
@@ -49,7 +48,7 @@ async def list_server_logs(
     return LogLinesAnswer(data=[LogLineAnswer.of(line) for line in lines])
 
 
-@router.get("/stream", response_class=StreamingResponse, responses={**errors(403, 429), 200: _STREAM})
+@router.get("/stream", response_class=StreamingResponse, responses={**errors(403, 429), 200: STREAM})
 async def stream_server_logs(
     request: Request,
     caller: Caller,
@@ -65,19 +64,21 @@ async def stream_server_logs(
     logs.require_room()
     follower = await asyncio.to_thread(logs.journal.follow, last_event_id)
     events = _events(request, services, follower, LogFilter(level, process))
-    return StreamingResponse(events, media_type="text/event-stream")
+    return StreamingResponse(events, media_type=EVENT_STREAM)
 
 
-async def _events(request: Request, services: Services, follower: Follower, wanted: LogFilter) -> AsyncIterator[str]:
+async def _events(
+    request: Request, services: Services, follower: Follower, log_filter: LogFilter
+) -> AsyncIterator[str]:
     """Stream the lines. A slow client is waited for, and costs at most one reading of the files."""
     loop = asyncio.get_running_loop()
     end = loop.time() + request.app.state.stream_life
     ask_at = loop.time() + _ASK_EVERY
     with contextlib.suppress(TooMany), services.server_logs.following():  # another request took the last slot meanwhile
-        yield "retry: 2000\n\n"
+        yield RETRY
         while True:
             lines = await asyncio.to_thread(follower.read)
-            answers = [LogLineAnswer.of(line) for line in lines if wanted.fits(line)]
+            answers = [LogLineAnswer.of(line) for line in lines if log_filter.fits(line)]
             if answers:
                 yield "".join(f"id: {line.id}\nevent: log\ndata: {line.model_dump_json()}\n\n" for line in answers)
             now = loop.time()
@@ -92,10 +93,8 @@ async def _events(request: Request, services: Services, follower: Follower, want
 
 
 async def _still_may(request: Request, services: Services) -> bool:
-    token: Secret = request.state.token
     try:
-        caller = await services.authentication.caller(token, address=address_of(request))
-        await services.server_logs.require_reader(caller.principal)
+        await services.server_logs.require_reader(await authenticate_again(request))
     except (Unauthenticated, Denied, Unavailable):
         return False
     return True

@@ -13,10 +13,13 @@ from postern.api.info import Info
 from postern.api.responses import errors, open_errors
 from postern.api.schemas.server.server_schemas import (
     LivenessAnswer,
+    LoginMethodAnswer,
     PublicServerInfoAnswer,
     ReadinessAnswer,
     ServerInfoAnswer,
 )
+from postern.domain.identity.auth_config import AuthConfig
+from postern.domain.identity.login import LoginMethod
 
 open_router = APIRouter(tags=["Server Management"], route_class=AuditedRoute)
 router = APIRouter(tags=["Server Management"], route_class=AuditedRoute)
@@ -46,7 +49,17 @@ async def public_server_info(
         auth_method=config.method,
         setup_required=await services.accounts.is_setup_required(),
         idp_provider_name=config.provider_name,
+        methods=[_method_of(config)],
     )
+
+
+def _method_of(config: AuthConfig) -> LoginMethodAnswer:
+    """Return the way to log in. An organisation has one today; clients get a list."""
+    if config.method is LoginMethod.LOCAL:
+        return LoginMethodAnswer(kind=config.method, name="Password", url="/api/localauth/login")
+    is_saml = config.method is LoginMethod.SAML
+    name = config.provider_name or ("SAML" if is_saml else "Single sign-on")
+    return LoginMethodAnswer(kind=config.method, name=name, url="/api/saml/login" if is_saml else "/api/login")
 
 
 @router.get("/serverinfo", responses=errors())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Literal
 from uuid import uuid4
@@ -17,12 +18,13 @@ from postern.api.info import Info
 from postern.api.responses import errors
 from postern.api.routes.sessions.session_routes import reviews_of
 from postern.api.schemas.reviews.review_schemas import ReviewAnswer
-from postern.api.schemas.sessions.session_schemas import ExecAnswer, ExecError, ExecRequest
+from postern.api.schemas.sessions.session_schemas import ExecAnswer, ExecError, ExecRequest, MaskedColumnsAnswer
 from postern.api.sessions import streams
 from postern.api.sessions.result_answers import Format, ResultWriter
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import ReviewStatus
-from postern.domain.sessions.results import Result
+from postern.domain.sessions.results import Problem, Result
+from postern.domain.sessions.script_parameters import SCRIPT_PARAMETERS_LABEL, check_parameters
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.domain.targets.command import Invocation, check_arguments, decoded_variables
 from postern.domain.targets.connection import OF_VALUES
@@ -89,7 +91,11 @@ async def run_script(
             labels=body.labels,
             correlation_id=body.correlation_id,
             session_id=session_id,
-            invocation=Invocation(check_arguments(body.client_args or []), decoded_variables(body.env_vars or {})),
+            invocation=Invocation(
+                check_arguments(body.client_args or []),
+                decoded_variables(body.env_vars or {}),
+                check_parameters(body.parameters or {}),
+            ),
             reason=body.reason,
             means=caller.means,
             tracker_fields=body.tracker_fields or {},
@@ -136,7 +142,7 @@ async def script_end(
     done: CompletionSignals = request.app.state.done
     session = await services.sessions.script(caller, session_id)
     async with done.subscribe(session.id) as event:
-        session = await services.sessions.script(caller, session_id)  # it may have ended before anybody listened
+        session = await services.sessions.script(caller, session_id)  # it may have ended before the caller listened
         if session.status is not SessionStatus.DONE:
             session = await wait_for_end(services, caller, session, event, patience)
     return await make_answer(services, caller, session, format, response, info.api_url)
@@ -188,6 +194,8 @@ def _answer(services: Services, session: Session, form: Format, review: ReviewAn
         truncated = writer.truncated
     if session.exit_code:
         writer.finish()
+    elif form is Format.TEXT and not is_command and _has_masked_values(session):
+        writer.read(OUTPUT_LIMIT)
     return ExecAnswer(
         session_id=session.id,
         output=text,
@@ -196,12 +204,29 @@ def _answer(services: Services, session: Session, form: Format, review: ReviewAn
         output_streams=output_streams,
         output_status="success" if session.exit_code == 0 else "failed",
         exit_code=session.exit_code,
-        error=ExecError.of(writer.error, session.script or "") if writer.error else None,
+        error=_error_of(writer.error, session),
         truncated=truncated or bool(session.metrics.get("truncated")),
+        masked=None if is_command else [MaskedColumnsAnswer(**entry) for entry in writer.masked.render()],
         execution_time=_milliseconds(session.start_date, session.end_date or session.start_date),
         has_review=False,
         review=review,
     )
+
+
+def _error_of(problem: Problem | None, session: Session) -> ExecError | None:
+    if problem is None:
+        return None
+    script = session.script or ""
+    if SCRIPT_PARAMETERS_LABEL in session.labels and ";" in script.strip().rstrip(";"):
+        # Statements with parameters are sent one by one, and their errors have positions of their own.
+        problem = replace(problem, position=None)
+    return ExecError.of(problem, script)
+
+
+def _has_masked_values(session: Session) -> bool:
+    """Return whether it is worth looking for masks in the recording."""
+    masking = session.metrics.get("data_masking") or {}
+    return bool(masking.get("info_types") or masking.get("transformed_bytes"))
 
 
 def _text_of(output: streams.ScriptOutput, end_detail: str) -> tuple[str, StreamLengths | None]:

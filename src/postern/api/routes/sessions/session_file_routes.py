@@ -14,6 +14,7 @@ from fastapi.responses import StreamingResponse
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Address, Caller, CallerInFull, Use
 from postern.api.info import info_of
+from postern.api.query_words import words
 from postern.api.responses import errors, open_errors
 from postern.api.schemas.common import Answer
 from postern.api.sessions import downloads, recording_files, recording_window_query, timelines
@@ -113,8 +114,8 @@ async def make_download_link(
 ) -> LinkAnswer:
     """Create a link to the session's file, with the parameters of GET. It is valid for five minutes without a token, as
     long as the caller can download the session and is logged in."""
-    wanted = _make_file_request(form, extension, event_time, events, new_line, start, end)
-    link = await services.download_links.make(caller, session_id, wanted.texts())
+    file_request = _make_file_request(form, extension, event_time, events, new_line, start, end)
+    link = await services.download_links.make(caller, session_id, file_request.texts())
     base = (await info_of(request)).api_url
     url = f"{base}/api/sessions/{quote(session_id, safe='')}/download?token={link.token.reveal()}"
     return LinkAnswer(download_url=url, expire_at=link.expires_at)
@@ -140,11 +141,11 @@ async def download_session(
     services: Use,
     address: Address,
     token: Token = "",
-    asked: Annotated[str | None, Header(alias="Range")] = None,
+    range_header: Annotated[str | None, Header(alias="Range")] = None,
     condition: Annotated[str | None, Header(alias="If-Range")] = None,
 ) -> Response:
     """Download the file of a link. The download of an ended session can be resumed: Range, If-Range."""
-    return await _download(session_id, services, address, token, asked, condition)
+    return await _download(session_id, services, address, token, range_header, condition)
 
 
 async def _download(
@@ -152,7 +153,7 @@ async def _download(
     services: Services,
     address: str,
     token: str,
-    asked: str | None = None,
+    range_header: str | None = None,
     condition: str | None = None,
     *,
     is_head: bool = False,
@@ -165,7 +166,7 @@ async def _download(
         raise Unauthenticated("this link is from a different release; request a new one") from None
     with links.places.acquire(opened.principal.id):  # computing the length of a file is work, too
         answer = await downloads.answer(
-            services, opened.session, request, asked=asked, condition=condition, is_head=is_head
+            services, opened.session, request, range_header=range_header, condition=condition, is_head=is_head
         )
     return _hold_slot(answer, links.places, opened.principal.id)
 
@@ -193,7 +194,7 @@ def _make_file_request(
     end: float | None,
 ) -> recording_files.RecordingFileRequest:
     window = recording_window_query.window(start, end)
-    kinds = recording_window_query.words("events", events, KINDS) or ["o", "e"]
+    kinds = words("events", events, KINDS) or ["o", "e"]
     return recording_files.RecordingFileRequest(
         form=form,
         extension=extension if form is recording_files.RecordingForm.FILE else "",
@@ -205,6 +206,6 @@ def _make_file_request(
     )
 
 
-def _size(one: Exchange) -> int:
-    kept = sum(map(len, filter(None, one.values)))
-    return 300 + len(one.statement) + kept + len(one.output) + len(one.errors)
+def _size(exchange: Exchange) -> int:
+    values_size = sum(map(len, filter(None, exchange.values)))
+    return 300 + len(exchange.statement) + values_size + len(exchange.output) + len(exchange.errors)

@@ -28,8 +28,8 @@ async def list_agents(
     search: Annotated[str | None, Query(description="Part of the name")] = None,
 ) -> ListAnswer[AgentAnswer]:
     online = None if status is None else status is AgentStatus.CONNECTED
-    found = await services.agent_keys.search(caller, AgentFilter(name, search), page, online)
-    return make_list_answer([_answer(agent, services) for agent in found.items], found, page)
+    listed = await services.agent_keys.search(caller, AgentFilter(name, search), page, online)
+    return make_list_answer([_answer(agent, services) for agent in listed.items], listed, page)
 
 
 def _answer(agent: Agent, services: Services, _form: object = None) -> AgentAnswer:

@@ -2,33 +2,81 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from collections.abc import Mapping
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.connection_filters import Filters
 from postern.api.crud import ResourceRoutes
 from postern.api.depends import services_of
-from postern.api.paging import ListAnswer, Paging, make_list_answer
-from postern.api.schemas.targets.connection_schemas import ConnectionAnswer, ConnectionRequest
+from postern.api.paging import FacetAnswer, Paging, make_list_answer
+from postern.api.query_words import words
+from postern.api.schemas.targets.connection_schemas import (
+    CatalogueAccessAnswer,
+    CatalogueAnswer,
+    ConnectionActivityAnswer,
+    ConnectionAnswer,
+    ConnectionListAnswer,
+    ConnectionRequest,
+)
 from postern.domain.identity.principal import Principal
 from postern.domain.targets.connection import Connection
+from postern.domain.targets.connection_use import ConnectionAccess, ConnectionActivity, ConnectionFacet
+from postern.services.targets.connections import ConnectionView
 
 
 async def list_connections(
     caller: Caller,
     services: Use,
     page: Paging,
-    wanted: Filters,
-) -> ListAnswer[ConnectionAnswer]:
-    found = await services.connections.search(caller, wanted, page)
-    return make_list_answer(
-        [ConnectionAnswer.from_view(view, with_keys=caller.is_admin) for view in found.items], found, page
+    connection_filter: Filters,
+    expand: Annotated[
+        list[str] | None,
+        Query(
+            description="access: what the caller can do with each connection; activity: when it was used; repeated, or "
+            "separated by commas"
+        ),
+    ] = None,
+    facets: Annotated[
+        list[str] | None,
+        Query(description="type, subtype, status, tag: count the values; repeated, or separated by commas"),
+    ] = None,
+) -> ConnectionListAnswer:
+    expanded = words("expand", expand, ("access", "activity"))
+    fields = [ConnectionFacet(name) for name in words("facets", facets, tuple(ConnectionFacet))]
+    listed = await services.connections.search(caller, connection_filter, page)
+    connections = [view.connection for view in listed.items]
+    access = await services.connection_catalogue.access(caller, connections) if "access" in expanded else {}
+    activity = await services.connection_catalogue.activity(caller, connections) if "activity" in expanded else {}
+    counts = await services.connections.facets(caller, connection_filter, fields) if fields else None
+    rows = [_row(view, caller, access, activity) for view in listed.items]
+    answer = make_list_answer(rows, listed, page)
+    return ConnectionListAnswer(
+        **dict(answer),
+        facets=None if counts is None else {name: FacetAnswer.of(facet) for name, facet in counts.items()},
     )
 
 
-async def _show(resource: Connection, asked: Request, caller: Principal) -> ConnectionAnswer:
-    view = await services_of(asked).connections.view(resource)
+def _row(
+    view: ConnectionView,
+    caller: Principal,
+    access: Mapping[UUID, ConnectionAccess],
+    activity: Mapping[UUID, ConnectionActivity],
+) -> CatalogueAnswer:
+    answer = CatalogueAnswer.from_view(view, with_keys=caller.is_admin)
+    if (known_access := access.get(view.connection.id)) is not None:
+        answer.access = CatalogueAccessAnswer.of(known_access)
+    if (known_activity := activity.get(view.connection.id)) is not None:
+        answer.activity = ConnectionActivityAnswer.of(known_activity)
+    return answer
+
+
+async def _show(resource: Connection, request: Request, caller: Principal) -> ConnectionAnswer:
+    view = await services_of(request).connections.view(resource)
     return ConnectionAnswer.from_view(view, with_keys=caller.is_admin)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from postern.api.qr_codes import qr_path
 from postern.api.schemas.common import Answer, Body
 from postern.domain.identity.second_factor import FactorKind, SecondFactor
 from postern.domain.secret import Secret
@@ -14,6 +15,7 @@ from postern.services.identity.logins.factor_check import FactorAnswer
 from postern.services.identity.logins.local_login import SecondStep
 from postern.services.identity.logins.second_factors import FactorEnrolment, FactorProof
 from postern.services.identity.setup_links import SetupLink
+from postern.services.identity.step_up import StepUpChallenge, StepUpProof
 
 Kind = Annotated[FactorKind, Field(strict=False)]
 
@@ -104,13 +106,61 @@ class ProofRequest(Body):
         )
 
 
+class StepUpRequest(Body):
+    """A proof: `code` for `totp` and `recovery`; `assertion` and `ticket` for `webauthn`; `password` for an account
+    without a second factor."""
+
+    password: str | None = None
+    kind: Kind | None = None
+    code: str | None = None
+    assertion: dict[str, Any] | None = Field(default=None, description="Result of navigator.credentials.get(), as JSON")
+    ticket: str | None = Field(default=None, description="From POST /login/step-up/challenge")
+
+    def proof(self) -> StepUpProof:
+        answer = None
+        if self.kind is not None:
+            answer = FactorAnswer(self.kind, Secret(self.code) if self.code is not None else None, self.assertion)
+        return StepUpProof(
+            Secret(self.password) if self.password is not None else None,
+            answer,
+            Secret(self.ticket) if self.ticket is not None else None,
+        )
+
+
+class StepUpAnswer(Answer):
+    fresh_until: datetime = Field(description="Until then the user counts as having proved recently who they are")
+
+
+class StepUpChallengeAnswer(Answer):
+    """What the user has to prove: one of the factors, or the password if there are none."""
+
+    factors: list[FactorAnswerShown]
+    ticket: str | None = Field(description="Belongs to the result of `webauthn`; valid once, for five minutes")
+    webauthn: dict[str, Any] | None = Field(description="PublicKeyCredentialRequestOptions as JSON")
+
+    @classmethod
+    def of(cls, challenge: StepUpChallenge) -> StepUpChallengeAnswer:
+        return cls(
+            factors=[FactorAnswerShown.of(factor) for factor in challenge.factors],
+            ticket=challenge.ticket.reveal() if challenge.ticket else None,
+            webauthn=dict(challenge.request) if challenge.request is not None else None,
+        )
+
+
 class EnrolRequest(ProofRequest):
     kind: Kind
     name: str
 
 
+class QrCodeAnswer(Answer):
+    """A QR code to draw: a square of `size` units with a quiet zone around it."""
+
+    size: int
+    path: str = Field(description="Its dark modules as data of an SVG path")
+
+
 class EnrolmentAnswer(Answer):
-    """A new second factor, shown only once. `secret` and `uri` are for an authenticator app, `webauthn` for
+    """A new second factor, shown only once. `secret`, `uri` and `qr` are for an authenticator app, `webauthn` for
     navigator.credentials.create()."""
 
     id: str
@@ -118,19 +168,27 @@ class EnrolmentAnswer(Answer):
     name: str
     secret: str | None = None
     uri: str | None = Field(default=None, description="otpauth:// address, as in the QR code")
+    qr: QrCodeAnswer | None = Field(default=None, description="The QR code of `uri`")
     webauthn: dict[str, Any] | None = Field(default=None, description="PublicKeyCredentialCreationOptions as JSON")
 
     @classmethod
     def of(cls, enrolment: FactorEnrolment) -> EnrolmentAnswer:
         factor = enrolment.factor
+        uri = enrolment.uri.reveal() if enrolment.uri else None
         return cls(
             id=str(factor.id),
             kind=factor.kind,
             name=factor.name,
             secret=enrolment.key.reveal() if enrolment.key else None,
-            uri=enrolment.uri.reveal() if enrolment.uri else None,
+            uri=uri,
+            qr=_qr_code_of(uri) if uri else None,
             webauthn=dict(enrolment.creation) if enrolment.creation is not None else None,
         )
+
+
+def _qr_code_of(text: str) -> QrCodeAnswer:
+    size, path = qr_path(text)
+    return QrCodeAnswer(size=size, path=path)
 
 
 class ConfirmRequest(Body):

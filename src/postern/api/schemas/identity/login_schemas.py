@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Literal
 
 from fastapi import Query
 from pydantic import Field
 
 from postern.api.schemas.common import Answer, Body
+from postern.services.identity.logins.device_login import DeviceLoginRequest
 
 # The query of every login at a provider.
 Redirect = Annotated[
@@ -53,3 +55,28 @@ class DeviceTokenRequest(Body):
 
 class PendingAnswer(Answer):
     status: str = Field(description="`ok`, or `authorization_pending` until a user confirms the code")
+
+
+class DeviceLoginAnswer(Answer):
+    """A program that waits for an approval."""
+
+    code: str
+    address: str = Field(description="Address of the program")
+    client: str = Field(description="Its `User-Agent`")
+    since: datetime
+    your_address: str = Field(description="Address of this request; be careful if it is a different one")
+
+    @classmethod
+    def of(cls, login_request: DeviceLoginRequest, your_address: str) -> DeviceLoginAnswer:
+        return cls(
+            code=login_request.user_code,
+            address=login_request.source,
+            client=login_request.user_agent,
+            since=login_request.since,
+            your_address=your_address,
+        )
+
+
+class DeviceLoginDecision(Body):
+    code: str = Field(max_length=64)
+    answer: Literal["allow", "deny"]

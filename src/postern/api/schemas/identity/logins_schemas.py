@@ -18,6 +18,10 @@ class LoginSessionAnswer(Answer):
     login_id: str | None = Field(description="Null for an API key or a token of the identity provider")
     expires_at: datetime | None = Field(description="Time by which the token must be refreshed")
     ends_at: datetime | None = Field(description="Time at which this login ends, regardless of refreshes")
+    fresh_until: datetime | None = Field(
+        description="Until then the user counts as having proved recently who they are; `POST /api/login/step-up` "
+        "extends it"
+    )
     csrf_token: str | None = Field(description="For the header `X-CSRF-Token` of each write; null without a cookie")
     must_enrol_second_factor: bool = Field(description="True: the user must add a second factor before anything else")
 
@@ -28,6 +32,7 @@ class LoginSessionAnswer(Answer):
             login_id=str(login.id) if login else None,
             expires_at=login.expires_at if login else None,
             ends_at=login.ends_at if login else None,
+            fresh_until=login.fresh_until if login else None,
             csrf_token=csrf_token,
             must_enrol_second_factor=caller.must_enrol,
         )

@@ -12,6 +12,7 @@ from pydantic import AliasPath, Field
 from postern.api.info import ServerAddresses
 from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
 from postern.api.schemas.identity.user_schemas import AccountAnswer
+from postern.api.schemas.targets.client_line_schemas import client_lines, gateway_identity
 from postern.api.schemas.targets.connection_schemas import IssuedCredentialAnswer
 from postern.domain.identity.api_key import ApiKey
 from postern.domain.identity.credential import Credential, CredentialStatus, Issued, IssuedCredential
@@ -194,4 +195,6 @@ def issued_answer(issued: Issued, info: ServerAddresses) -> IssuedCredentialAnsw
         host=info.native[issued.connection.subtype].host,
         port=info.native[issued.connection.subtype].port,
         database=issued.connection.default_database,
+        lines=client_lines(issued, info),
+        gateway_identity=gateway_identity(issued.connection.subtype, info),
     )

@@ -38,14 +38,14 @@ class HostKeyAnswer(Answer):
     session_id: UUID | None = Field(description="The session in which the key was first seen")
 
     @classmethod
-    def of(cls, one: HostKey, connection: str) -> HostKeyAnswer:
+    def of(cls, host_key: HostKey, connection: str) -> HostKeyAnswer:
         return cls(
             connection_name=connection,
-            algorithm=one.key.algorithm,
-            public_key=one.key.text,
-            fingerprint=one.key.fingerprint,
-            pinned_at=one.pinned_at,
-            session_id=one.session_id,
+            algorithm=host_key.key.algorithm,
+            public_key=host_key.key.text,
+            fingerprint=host_key.key.fingerprint,
+            pinned_at=host_key.pinned_at,
+            session_id=host_key.session_id,
         )
 
 
@@ -75,16 +75,18 @@ class SshLoginAnswer(Answer):
     address: str = Field(description="Address of the client")
     client: str = Field(description="Version text of the client")
     since: datetime
+    your_address: str = Field(description="Address of this request; be careful if it is a different one")
 
     @classmethod
-    def of(cls, one: SshLoginRequest) -> SshLoginAnswer:
+    def of(cls, login_request: SshLoginRequest, your_address: str) -> SshLoginAnswer:
         return cls(
-            code=one.code,
-            user=one.wanted.user,
-            connection=one.wanted.connection,
-            address=one.address,
-            client=one.wanted.client,
-            since=one.since,
+            code=login_request.code,
+            user=login_request.wanted.user,
+            connection=login_request.wanted.connection,
+            address=login_request.address,
+            client=login_request.wanted.client,
+            since=login_request.since,
+            your_address=your_address,
         )
 
 

@@ -64,8 +64,8 @@ class UserChange(ResourceBody):
     password: str | None = Field(None, description="At least 12 characters; ends the user's tokens")
 
     def fields(self) -> dict[str, Any]:
-        given = super().fields()
-        return given | {"password": Secret(given["password"])} if "password" in given else given
+        values = super().fields()
+        return values | {"password": Secret(values["password"])} if "password" in values else values
 
 
 class UserRequest(UserChange):

@@ -1,4 +1,4 @@
-"""Bodies of review rules: who must approve access. The fields have the names that access requests use."""
+"""Bodies of review rules: the groups that must approve access. The fields have the names that access requests use."""
 
 from __future__ import annotations
 

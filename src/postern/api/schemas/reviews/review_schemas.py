@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from postern.api.schemas.common import Answer, Body
+from postern.api.schemas.common import Answer, Body, Identifier
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import Choice, Person, Review, ReviewKind, ReviewOutcome, ReviewStatus, Vote
 from postern.domain.reviews.review_groups import (
@@ -16,6 +16,7 @@ from postern.domain.reviews.review_groups import (
     GroupStatus,
     RequirementProgress,
     address,
+    allowed_decisions,
     entries,
     progress,
     shows_estimate,
@@ -84,16 +85,16 @@ class RequirementProgressAnswer(Answer):
     is_met: bool
 
     @classmethod
-    def of(cls, found: RequirementProgress) -> Self:
-        demand = found.demand
+    def of(cls, requirement: RequirementProgress) -> Self:
+        demand = requirement.demand
         return cls(
             rule=demand.rule,
             groups=list(demand.groups),
             min_approvals=demand.min_approvals,
             all_groups_must_approve=demand.all_groups,
             force_approval_groups=list(demand.force_groups),
-            approvals=found.approvals,
-            is_met=found.is_met,
+            approvals=requirement.approvals,
+            is_met=requirement.is_met,
         )
 
 
@@ -155,6 +156,10 @@ class ReviewAnswer(Answer):
         description="The statement with its values; for a script its arguments, and its variables without their "
         "values; left out in lists and sessions"
     )
+    allowed_decisions: list[str] = Field(
+        description="What the caller can decide now: approve, force (approve alone, with force_review), reject, revoke",
+        json_schema_extra={"items": {"enum": ["approve", "force", "reject", "revoke"], "type": "string"}},
+    )
     estimate: dict[str, Any] | None = Field(
         description="Number of rows that a statement affects, as counted before; `said` is the same as text. For "
         "reviewers, and null for the statement's own user"
@@ -180,13 +185,14 @@ class ReviewAnswer(Answer):
             revoke_at=review.revoke_at.isoformat() if review.revoke_at else "",
             time_window=TimeWindowAnswer.of(review.time_window) if review.time_window else None,
             review_groups_data=[ReviewGroupAnswer.of(entry) for entry in entries(review)],
-            demands=[RequirementProgressAnswer.of(one) for one in progress(review)],
+            demands=[RequirementProgressAnswer.of(requirement) for requirement in progress(review)],
             voices=[VoiceAnswer.of(voice) for voice in review.voices],
             rejection_reason=refusal.comment if refusal else "",
             self_approved=any(map(_is_self_approval, review.voices)),
             forced=any(voice.forced for voice in review.voices),
             script=None,
             input=None,
+            allowed_decisions=list(allowed_decisions(review, viewer)),
             estimate=dict(review.estimate) if review.estimate and shows_estimate(review, viewer) else None,
         )
 
@@ -244,9 +250,17 @@ class AccessRequest(Body):
     """A request for access before connecting."""
 
     connection: str = Field(description="Name or identifier of the connection")
+    credential_id: Identifier | None = Field(
+        None,
+        description="An own credential of the connection: the access is for clients that log in with it, instead of "
+        "those with the caller's login",
+    )
     reason: str = Field("", description="Reason, for the reviewers")
     access_duration: int | None = Field(
         None, gt=0, description="Seconds from the approval; at most what the connection and its rules allow"
+    )
+    time_window: TimeWindowRequest | None = Field(
+        None, description="The only hours of the day at which you need access; a reviewer can set others"
     )
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from postern.api.schemas.common import Answer, NamedResourceAnswer, ResourceBody, SortedNames
 from postern.domain.reviews.review import ApprovalRequirement
-from postern.domain.rules.access import Ground
+from postern.domain.rules.access import Decision, Ground, explain
 from postern.domain.rules.access_rule import AccessRule
 from postern.domain.sessions.session import Verb
 from postern.services.reviews.requirement_lookup import RequiredReviews
@@ -77,13 +77,31 @@ class ReviewNeededAnswer(Answer):
     reason: str
 
     @classmethod
-    def of(cls, found: RequiredReviews) -> ReviewNeededAnswer:
+    def of(cls, required_reviews: RequiredReviews) -> ReviewNeededAnswer:
         return cls(
-            verb=found.verb,
-            needed=bool(found.demands),
-            demands=[ApprovalRequirementAnswer.of(demand) for demand in found.demands],
-            access_max_duration=found.longest,
-            reason=found.reason,
+            verb=required_reviews.verb,
+            needed=bool(required_reviews.demands),
+            demands=[ApprovalRequirementAnswer.of(demand) for demand in required_reviews.demands],
+            access_max_duration=required_reviews.longest,
+            reason=required_reviews.reason,
+        )
+
+
+class EnforcedAccessAnswer(Answer):
+    allowed: bool
+    reason: str
+    rule: str | None = Field(description="The access rule that would allow it, if one does")
+    group: str | None = Field(description="The user's group to which this rule applies")
+    would_allow: list[OtherRuleAnswer] = Field(description="If denied: the rules that allow it to other groups")
+
+    @classmethod
+    def of(cls, decision: Decision) -> EnforcedAccessAnswer:
+        return cls(
+            allowed=decision.allowed,
+            reason=explain(decision),
+            rule=decision.rule.name if decision.rule else None,
+            group=decision.group,
+            would_allow=[OtherRuleAnswer.of(rule) for rule in decision.would],
         )
 
 
@@ -99,20 +117,24 @@ class ConnectionAccessAnswer(Answer):
     would_allow: list[OtherRuleAnswer] = Field(
         description="If denied: the rules that allow it to other groups; for administrators and auditors only"
     )
+    once_enforced: EnforcedAccessAnswer | None = Field(
+        description="While access control is off: what would apply if it was on; for administrators and auditors only"
+    )
     reviews: list[ReviewNeededAnswer] = Field(description="Required approvals, to connect and to run scripts")
 
     @classmethod
-    def of(cls, found: Explained) -> ConnectionAccessAnswer:
-        decision = found.decision
+    def of(cls, explained: Explained) -> ConnectionAccessAnswer:
+        decision = explained.decision
         return cls(
-            connection=found.connection.name,
-            user=found.account.principal.email,
-            allowed=found.allowed,
-            visible=decision.visible and found.account.principal.is_active,
-            reason=found.reason,
+            connection=explained.connection.name,
+            user=explained.account.principal.email,
+            allowed=explained.allowed,
+            visible=decision.visible and explained.account.principal.is_active,
+            reason=explained.reason,
             ground=decision.ground,
             rule=decision.rule.name if decision.rule else None,
             group=decision.group,
-            would_allow=[OtherRuleAnswer.of(rule) for rule in found.others],
-            reviews=[ReviewNeededAnswer.of(needed) for needed in found.reviews],
+            would_allow=[OtherRuleAnswer.of(rule) for rule in explained.others],
+            once_enforced=EnforcedAccessAnswer.of(explained.once_enforced) if explained.once_enforced else None,
+            reviews=[ReviewNeededAnswer.of(needed) for needed in explained.reviews],
         )

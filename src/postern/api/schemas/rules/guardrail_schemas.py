@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import (
+    BeforeValidator,
+    Field,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
 from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
@@ -62,19 +70,30 @@ class GuardrailRequest(ResourceBody):
 
     name: str
     description: str | None = None
+    enabled: bool | None = Field(
+        None, description="Default: true; false: it does not apply, and can be tried and simulated"
+    )
     connection_ids: list[str] | None = Field(None, description="Left out or null: unchanged")
     input: RulesBody | None = None
     output: RulesBody | None = None
 
     def fields(self) -> dict[str, Any]:
-        given = super().fields()
+        values = super().fields()
         sides = {
-            side: tuple(rule.rule() for rule in given[side].rules) for side in ("input", "output") if side in given
+            side: tuple(rule.rule() for rule in values[side].rules) for side in ("input", "output") if side in values
         }
-        return given | sides
+        return values | sides
 
 
-class RuleAnswer(Answer):
+class _DescribedAnswer(Answer):
+    """An answer that leaves out fields. It is described by its fields, and not by what the serializer returns."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return handler(cast(CoreSchema, {key: value for key, value in schema.items() if key != "serialization"}))
+
+
+class RuleAnswer(_DescribedAnswer):
     """A rule. Of the fields after `name`, it has only those with a value."""
 
     type: RuleType
@@ -114,13 +133,14 @@ class RulesAnswer(Answer):
         return cls(rules=[RuleAnswer.of(rule) for rule in rules])
 
 
-class GuardrailAnswer(NamedResourceAnswer):
+class GuardrailAnswer(_DescribedAnswer, NamedResourceAnswer):
     description: str
     connection_ids: list[UUID]
     input: Annotated[RulesAnswer, BeforeValidator(RulesAnswer.of)]
     output: Annotated[RulesAnswer, BeforeValidator(RulesAnswer.of)]
     created_at: datetime | None
     updated_at: datetime | None
+    enabled: bool
     notices: list[str] = Field([], description="Hints about where it applies; left out in lists, and if empty")
 
     @model_serializer(mode="wrap")

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import Field
 
 from postern.api.query_times import Moment
-from postern.api.schemas.common import Answer, Body
+from postern.api.schemas.common import Answer, AttributeAnswer, Body
 from postern.api.schemas.rules.guardrail_schemas import GuardrailRequest, RulesAnswer, RulesBody
 from postern.domain.rules.guardrail import Action
 from postern.domain.rules.guardrail_presets import Preset
@@ -26,6 +26,7 @@ class DraftBody(Body):
 
     name: str = "draft"
     description: str | None = None
+    enabled: bool | None = None
     connection_ids: list[str] | None = None
     input: RulesBody | None = None
     output: RulesBody | None = None
@@ -113,8 +114,20 @@ class SimulationRequest(Body):
         return self.guardrail.fields() if self.guardrail else None
 
 
+class UserHitsAnswer(AttributeAnswer):
+    """What the rules match in the sessions of one user on one connection."""
+
+    connection: str
+    user: str = Field(description="E-mail address or name")
+    statements: int = Field(description="Number of matching statements and answers")
+    sessions: int
+    session_ids: list[UUID] = Field(description="The newest ten of these sessions")
+
+
 class SampleAnswer(Answer):
     session_id: UUID
+    connection: str
+    user: str = Field(description="E-mail address or name")
     time: float = Field(description="Milliseconds since the session's start")
     direction: Literal["input", "output"]
     statement: str = Field(description="For output, the statement that it answers")
@@ -142,29 +155,34 @@ class SimulationAnswer(Answer):
     sessions: list[UUID] | None = Field(
         None, description="In the result: the first hundred sessions in which a rule matches"
     )
+    users: list[UserHitsAnswer] | None = Field(
+        None, description="In the result: the hundred users of a connection with the most matches, the most first"
+    )
     samples: list[SampleAnswer] | None = Field(None, description="In the result")
     caveats: list[str] | None = Field(None, description="In the result: what a simulation of these rules cannot know")
     stopped: str | None = Field(None, description="The limit that was reached, if any")
 
     @classmethod
-    def of(cls, found: Simulation) -> SimulationAnswer:
+    def of(cls, simulation: Simulation) -> SimulationAnswer:
         plain: dict[str, Any] = {
-            "event": "result" if found.is_done else "progress",
-            "sessions_read": found.sessions_read,
-            "statements_read": found.statements_read,
-            "values_read": found.values_read,
-            "answers_read": found.answers_read,
-            "sessions_hit": found.sessions_hit,
-            "actions": {str(action): count for action, count in found.actions.items()},
-            "unknown": found.unknown,
-            "rules": dict(found.rules),
-            "skipped": dict(found.skipped),
+            "event": "result" if simulation.is_done else "progress",
+            "sessions_read": simulation.sessions_read,
+            "statements_read": simulation.statements_read,
+            "values_read": simulation.values_read,
+            "answers_read": simulation.answers_read,
+            "sessions_hit": simulation.sessions_hit,
+            "actions": {str(action): count for action, count in simulation.actions.items()},
+            "unknown": simulation.unknown,
+            "rules": dict(simulation.rules),
+            "skipped": dict(simulation.skipped),
         }
-        if not found.is_done:
+        if not simulation.is_done:
             return cls(**plain)
         samples = [
             SampleAnswer(
                 session_id=sample.session_id,
+                connection=sample.connection,
+                user=sample.user,
                 time=sample.at,
                 direction="output" if sample.direction == "output" else "input",
                 statement=sample.statement,
@@ -173,14 +191,15 @@ class SimulationAnswer(Answer):
                 rule=sample.rule,
                 reason=sample.reason,
             )
-            for sample in found.samples
+            for sample in simulation.samples
         ]
         return cls(
             **plain,
-            sessions=found.sessions,
+            sessions=simulation.sessions,
+            users=[UserHitsAnswer.of(user) for user in simulation.users_with_most_hits()],
             samples=samples,
-            caveats=found.caveats,
-            stopped=found.stopped or None,
+            caveats=simulation.caveats,
+            stopped=simulation.stopped or None,
         )
 
 

@@ -9,12 +9,12 @@ from uuid import UUID
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
-from postern.domain.rules.masking import CustomType, Strategy, Strictness, TypeGroup
+from postern.domain.rules.masking import CustomType, DetectedType, Strategy, Strictness, TypeGroup
 from postern.domain.rules.masking_presets import MaskingPreset
 from postern.services.rules.masking_rules import MaskedSamples, Samples
 
 T = TypeVar("T")
-OrNone = Annotated[T | None, BeforeValidator(lambda given: given or None)]  # null if there is none
+OrNone = Annotated[T | None, BeforeValidator(lambda value: value or None)]  # null if there is none
 
 
 class EntityGroupBody(Body):
@@ -48,12 +48,12 @@ class MaskingRuleBody(ResourceBody):
     strictness: Annotated[Strictness, Field(strict=False)] = Strictness.STRICT
 
     def fields(self) -> dict[str, Any]:
-        given = super().fields()
-        if "groups" in given:
-            given["groups"] = tuple(one.group() for one in given["groups"])
-        if "custom_types" in given:
-            given["custom_types"] = tuple(one.custom() for one in given["custom_types"])
-        return given | ({"columns": tuple(given["columns"])} if "columns" in given else {})
+        values = super().fields()
+        if "groups" in values:
+            values["groups"] = tuple(group.group() for group in values["groups"])
+        if "custom_types" in values:
+            values["custom_types"] = tuple(custom_type.custom() for custom_type in values["custom_types"])
+        return values | ({"columns": tuple(values["columns"])} if "columns" in values else {})
 
 
 class MaskingRuleRequest(MaskingRuleBody):
@@ -119,6 +119,24 @@ class MaskingPresetAnswer(Answer):
             columns=list(preset.columns),
             strategy=preset.strategy,
             strictness=preset.strictness,
+        )
+
+
+class InformationTypeAnswer(Answer):
+    name: str
+    scores: tuple[float, float] | None = Field(
+        description="The lowest and highest score of a match by its form alone; null if a language model finds it"
+    )
+    words: list[str] = Field(description="Words that raise the score, in a column's name or before a value")
+    by_default: bool = Field(description="Whether a connection masks it without naming it")
+
+    @classmethod
+    def of(cls, detected: DetectedType) -> InformationTypeAnswer:
+        return cls(
+            name=detected.type,
+            scores=detected.scores,
+            words=list(detected.words),
+            by_default=detected.by_default,
         )
 
 

@@ -139,8 +139,8 @@ class TrackerRequest(Body):
     )
 
     def fields(self) -> TrackerFields:
-        given = dict(self) | {"token": Secret(self.token) if self.token else None}
-        return TrackerFields(**given)
+        values = dict(self) | {"token": Secret(self.token) if self.token else None}
+        return TrackerFields(**values)
 
 
 class TrackerAnswer(Answer):
@@ -171,5 +171,5 @@ class AssetsAnswer(Answer):
     has_next_page: bool
 
     @classmethod
-    def of(cls, found: Assets) -> AssetsAnswer:
-        return cls(data=list(found.items), total=found.total, has_next_page=found.has_next_page)
+    def of(cls, assets: Assets) -> AssetsAnswer:
+        return cls(data=list(assets.items), total=assets.total, has_next_page=assets.has_next_page)

@@ -1,4 +1,4 @@
-"""Bodies of runbook rules: who can run which runbooks on which connections."""
+"""Bodies of runbook rules: the groups that can run runbooks, and on which connections."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class RunbookRuleRequest(ResourceBody):
     groups: list[str] = Field(alias="user_groups", description="Groups whose members can run them; empty: all users")
 
     def fields(self) -> dict[str, Any]:
-        given = super().fields()
-        if "runbooks" in given:
-            given["runbooks"] = [RunbookPattern(one.repository, one.name) for one in given["runbooks"]]
-        return given
+        values = super().fields()
+        if "runbooks" in values:
+            values["runbooks"] = [RunbookPattern(pattern.repository, pattern.name) for pattern in values["runbooks"]]
+        return values
 
 
 class RunbookPatternAnswer(Answer):

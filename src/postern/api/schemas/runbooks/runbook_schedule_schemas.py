@@ -12,7 +12,7 @@ from postern.api.schemas.common import Answer, NamedResourceAnswer, ResourceBody
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import Session
 
-_CRON = "Minute, hour, day of the month, month, day of the week: `30 2 * * MON-FRI`"
+CRON = "Minute, hour, day of the month, month, day of the week: `30 2 * * MON-FRI`"
 _KEPT = "left out or null: unchanged; never shown"
 
 
@@ -26,7 +26,7 @@ class RunbookScheduleRequest(ResourceBody):
     connection: str = Field(alias="connection_name", description="Name or identifier; answers have the name")
     repository: str | None = Field(None, description="Name or address; default: the only repository")
     file: str = Field(alias="file_name", description="Path from the root of the repository")
-    cron: str = Field(description=_CRON)
+    cron: str = Field(description=CRON)
     zone: str | None = Field(None, alias="timezone", description="IANA time zone of these times; default: UTC")
     parameters: dict[str, str] | None = Field(None, description=f"Replaces all; {_KEPT}")
     tracker_fields: dict[str, str] | None = Field(
@@ -73,3 +73,8 @@ class RunbookScheduleRun(Answer):
     @classmethod
     def of(cls, session: Session) -> RunbookScheduleRun:
         return cls(session_id=session.id, review_id=session.review_id)
+
+
+class ScheduleTimesAnswer(Answer):
+    description: str = Field(description="The expression in words: `At 02:30 on Monday through Friday`")
+    times: list[datetime] = Field(description="The next times, in order; fewer than asked for if there are no more")

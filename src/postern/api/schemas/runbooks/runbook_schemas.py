@@ -72,7 +72,9 @@ class RunbookAnswer(RunbookItem):
         runbook = entry.runbook
         return cls(
             name=runbook.name,
-            metadata={name: ParameterAnswer(**shown) for name, shown in metadata_of(runbook.parameters).items()},
+            metadata={
+                name: ParameterAnswer(**attributes) for name, attributes in metadata_of(runbook.parameters).items()
+            },
             error=runbook.error or None,
             connections=list(entry.connections),
             repository=runbook.repository,
@@ -95,7 +97,7 @@ def list_as_json(shelves: Sequence[ListedShelf], *, with_connections: bool) -> I
     yield "".join(piece)
 
 
-def _list_as_json(shelves: Sequence[ListedShelf], told: _NamesAsJson | None) -> Iterator[str]:
+def _list_as_json(shelves: Sequence[ListedShelf], names_as_json: _NamesAsJson | None) -> Iterator[str]:
     errors = [_error_of(listed_shelf) for listed_shelf in shelves if listed_shelf.shelf.error]
     yield f'{{"errors":{json.dumps(errors)},"repositories":['
     between = ""
@@ -107,7 +109,7 @@ def _list_as_json(shelves: Sequence[ListedShelf], told: _NamesAsJson | None) -> 
         yield f'{between}{books.listed},"fetched_at":{age},"items":['
         between = ""
         for part in shelf.parts:
-            end = "}" if told is None else f',"connections":{told(part.connections)}}}'
+            end = "}" if names_as_json is None else f',"connections":{names_as_json(part.connections)}}}'
             for at in range(0, len(part.runbooks), _TOGETHER):
                 some = [each.listed for each in part.runbooks[at : at + _TOGETHER]]
                 yield between + f"{end},".join(some) + end
@@ -130,8 +132,8 @@ class _NamesAsJson:
         return text
 
 
-def _error_of(one: ListedShelf) -> str:
-    shelf = one.shelf
+def _error_of(listed_shelf: ListedShelf) -> str:
+    shelf = listed_shelf.shelf
     age = "" if shelf.books is None or shelf.fetched_at is None else f" (shown as it was at {shelf.fetched_at:%FT%TZ})"
     return f"{shelf.outline.name}: {shelf.error}{age}"
 
@@ -200,13 +202,13 @@ class RepositoriesAnswer(ListAnswer[RepositoryAnswer]):
 
     @classmethod
     def of(
-        cls, org_id: UUID, repositories: Sequence[Repository], found: Listed[Repository], page: Page
+        cls, org_id: UUID, repositories: Sequence[Repository], listed: Listed[Repository], page: Page
     ) -> RepositoriesAnswer:
-        """Return the page; `found` are its items."""
+        """Return the page; `listed` are its items."""
         answers = [RepositoryAnswer.of(repository) for repository in repositories]
-        listing = dict(make_list_answer([RepositoryAnswer.of(item) for item in found.items], found, page))
+        listing = dict(make_list_answer([RepositoryAnswer.of(item) for item in listed.items], listed, page))
         times = [answer.created_at for answer in answers if answer.created_at]
-        changed = [one.updated_at for one in answers if one.updated_at]
+        changed = [answer.updated_at for answer in answers if answer.updated_at]
         first, last = min(times, default=None), max(changed, default=None)
         return cls(id=org_id, org_id=org_id, repositories=answers, created_at=first, updated_at=last, **listing)
 

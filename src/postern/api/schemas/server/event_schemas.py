@@ -28,7 +28,7 @@ def _schema_of(kind: EventKind) -> dict[str, Any]:
     """Return the schema of the whole event, as in a webhook's body."""
     data = _described(payloads.DATA[kind])
     inner = data.pop("$defs", {})
-    found = {
+    schema = {
         "$schema": DIALECT,
         "$id": f"urn:postern:event:{kind}",
         "title": str(kind),
@@ -42,13 +42,13 @@ def _schema_of(kind: EventKind) -> dict[str, Any]:
         },
         "required": ["id", "type", "timestamp", "data"],
     }
-    return found | ({"$defs": inner} if inner else {})
+    return schema | ({"$defs": inner} if inner else {})
 
 
 def _described(declared: type) -> dict[str, Any]:
     """Return the schema with the descriptions of its fields, also of base classes."""
-    found = TypeAdapter(declared).json_schema(mode="serialization")
+    schema = TypeAdapter(declared).json_schema(mode="serialization")
     for base in get_original_bases(declared):
         if is_typeddict(base):
-            found["properties"] |= _described(base)["properties"]
-    return found
+            schema["properties"] |= _described(base)["properties"]
+    return schema

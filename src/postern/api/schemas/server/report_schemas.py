@@ -39,8 +39,8 @@ class MaskingReportAnswer(Answer):
     )
 
     @classmethod
-    def of(cls, report: MaskingReport, group: GroupBy, *, one: bool, offset: int) -> MaskingReportAnswer:
-        """Return the report; `one`: it is about one session."""
+    def of(cls, report: MaskingReport, group: GroupBy, *, is_single: bool, offset: int) -> MaskingReportAnswer:
+        """Return the report; `is_single`: it is about one session."""
         items = [MaskedAnswer.of(line) for line in report.lines.items]
         return cls(
             start_date=report.start,
@@ -50,8 +50,8 @@ class MaskingReportAnswer(Answer):
             total=report.lines.total,
             has_next_page=offset + len(items) < report.lines.total,
             total_redact_count=report.redact_count,
-            total_transformed_bytes=None if one else report.counts.transformed_bytes,
-            total_sessions=None if one else report.counts.sessions,
+            total_transformed_bytes=None if is_single else report.counts.transformed_bytes,
+            total_sessions=None if is_single else report.counts.sessions,
         )
 
 

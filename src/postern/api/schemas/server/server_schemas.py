@@ -9,6 +9,7 @@ from pydantic import Field, create_model
 
 from postern.api.info import ServerAddresses
 from postern.api.schemas.common import Answer, Body
+from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.ssh_key import public_key
 from postern.domain.server import NATIVE, Listener, ServerConfig
 from postern.domain.server_log import LogLine
@@ -28,12 +29,21 @@ class ReadinessAnswer(Answer):
     readiness: str = "OK"
 
 
+class LoginMethodAnswer(Answer):
+    """A way to log in."""
+
+    kind: LoginMethod
+    name: str = Field(description="Text for a button: the name of the identity provider, or Password")
+    url: str = Field(description="Path of the API where such a login begins: POST for local, GET for providers")
+
+
 class PublicServerInfoAnswer(Answer):
     auth_method: str = Field(description="local, oidc or saml")
     setup_required: bool = Field(
         description="True: no user can log in yet, because the first administrator is not set up"
     )
     idp_provider_name: str = Field(description="Name of the identity provider; empty if none was set")
+    methods: list[LoginMethodAnswer] = Field(description="All ways to log in, the preferred one first")
 
 
 class _ServerFacts(Answer):
@@ -73,7 +83,7 @@ class ServerInfoAnswer(_NativePorts):
     @classmethod
     def of(
         cls,
-        told: ServerAddresses,
+        addresses: ServerAddresses,
         *,
         version: str,
         auth: tuple[str, str],
@@ -87,23 +97,23 @@ class ServerInfoAnswer(_NativePorts):
             version=version,
             auth_method=auth[0],
             idp_provider_name=auth[1],
-            api_url=told.api_url,
+            api_url=addresses.api_url,
             tenancy_type=tenancy_type,
-            **_native_values(told),
-            ssh_host_key=told.ssh_host_key,
-            ssh_host_key_fingerprint=_fingerprint(told),
-            tunnel_url=told.tunnel_url,
-            grpc_url=told.grpc_url,
-            ca_certificate=told.ca_certificate,
-            gateway_commands=told.gateway_commands and is_default,
+            **_native_values(addresses),
+            ssh_host_key=addresses.ssh_host_key,
+            ssh_host_key_fingerprint=_fingerprint(addresses),
+            tunnel_url=addresses.tunnel_url,
+            grpc_url=addresses.grpc_url,
+            ca_certificate=addresses.ca_certificate,
+            gateway_commands=addresses.gateway_commands and is_default,
             feature_flags={flag.name: flag.enabled for flag in flags},
         )
 
 
-def _native_values(told: ServerAddresses) -> dict[str, Any]:
+def _native_values(addresses: ServerAddresses) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name in NATIVE:
-        port = told.native[name]
+        port = addresses.native[name]
         values |= {f"{name}_host": port.host, f"{name}_port": port.port, f"{name}_proxy_enabled": port.enabled}
     return values
 
@@ -169,7 +179,7 @@ class MiscConfigAnswer(_ListenerAnswers):
     ssh_host_key_fingerprint: str = _FINGERPRINT
 
     @classmethod
-    def of(cls, config: ServerConfig, told: ServerAddresses) -> MiscConfigAnswer:
+    def of(cls, config: ServerConfig, addresses: ServerAddresses) -> MiscConfigAnswer:
         listeners: dict[str, Any] = {
             _config_field(name): ListenerConfigAnswer.of(config.listeners[name]) for name in NATIVE
         }
@@ -177,12 +187,12 @@ class MiscConfigAnswer(_ListenerAnswers):
             **listeners,
             public_host=config.public_host,
             api_url=config.api_url,
-            ssh_host_key_fingerprint=_fingerprint(told),
+            ssh_host_key_fingerprint=_fingerprint(addresses),
         )
 
 
-def _fingerprint(told: ServerAddresses) -> str:
-    return public_key(told.ssh_host_key).fingerprint if told.ssh_host_key else ""
+def _fingerprint(addresses: ServerAddresses) -> str:
+    return public_key(addresses.ssh_host_key).fingerprint if addresses.ssh_host_key else ""
 
 
 class FeatureAnswer(Answer):

@@ -67,13 +67,13 @@ class SinkRequest(ResourceBody):
     scope: ScopeBody | None = Field(None, description="Reviews for which it gets events")
 
     def fields(self) -> dict[str, Any]:
-        made: Mapping[str, Callable[[Any], Any]] = {
+        converters: Mapping[str, Callable[[Any], Any]] = {
             "events": tuple,
             "headers": secret_values,
             "keys": secret_values,
             "scope": ScopeBody.scope,
         }
-        return {name: made.get(name, lambda same: same)(value) for name, value in super().fields().items()}
+        return {name: converters.get(name, lambda same: same)(value) for name, value in super().fields().items()}
 
 
 class SinkAnswer(NamedResourceAnswer):

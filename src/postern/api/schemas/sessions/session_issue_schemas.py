@@ -27,16 +27,16 @@ class SessionIssueAnswer(Answer):
     created_at: datetime | None
 
     @classmethod
-    def of(cls, one: SessionIssue) -> SessionIssueAnswer:
+    def of(cls, issue: SessionIssue) -> SessionIssueAnswer:
         return cls(
-            session_id=one.session_id,
-            state=one.state,
-            key=one.issue.key if one.issue else None,
-            url=one.issue.url if one.issue else None,
-            attempts=one.attempts,
-            last_error=one.error,
-            next_at=one.next_at,
-            created_at=one.created_at,
+            session_id=issue.session_id,
+            state=issue.state,
+            key=issue.issue.key if issue.issue else None,
+            url=issue.issue.url if issue.issue else None,
+            attempts=issue.attempts,
+            last_error=issue.error,
+            next_at=issue.next_at,
+            created_at=issue.created_at,
         )
 
 

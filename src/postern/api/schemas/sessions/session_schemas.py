@@ -16,8 +16,10 @@ from postern.api.schemas.reviews.review_schemas import ReviewAnswer
 from postern.api.sessions.result_answers import Format
 from postern.domain.sessions.matches import Match
 from postern.domain.sessions.results import Problem
-from postern.domain.sessions.session import Outcome, Session, SessionStatus, Verb
+from postern.domain.sessions.script_parameters import ParameterValue
+from postern.domain.sessions.session import SCRIPT_BEGINNING, Outcome, Session, SessionStatus, Verb
 from postern.domain.targets.connection import ConnectionType
+from postern.services.recordings.texts import MatchPage
 
 # [milliseconds since start_date, "i" | "o" | "e", base64 content]
 Triple = tuple[float, str, str]
@@ -31,6 +33,12 @@ class StreamFormat(StrEnum):
 
 class ScriptAnswer(Answer):
     data: str
+
+
+class ScriptBeginningAnswer(ScriptAnswer):
+    """The first characters of a script."""
+
+    is_cut: bool = Field(description=f"Whether the script has more than {SCRIPT_BEGINNING} characters")
 
 
 class SessionAnswer(Answer):
@@ -99,7 +107,20 @@ class MatchAnswer(Answer):
     text: str = Field(description="Part of the statement around the first word, one line")
 
 
+class MatchesAnswer(Answer):
+    data: list[MatchAnswer]
+    next_cursor: str | None = Field(description="Continue after this page; null at the end of the recording")
+
+    @classmethod
+    def of(cls, page: MatchPage) -> Self:
+        return cls(
+            data=[MatchAnswer(time=match.milliseconds, text=match.text) for match in page.matches],
+            next_cursor=None if page.next is None else str(page.next),
+        )
+
+
 class FoundAnswer(SessionAnswer):
+    script: ScriptBeginningAnswer | None = Field(description="Null unless `expand=script` is used; only for verb exec")
     matches: list[MatchAnswer] | None = Field(
         default=None, description="The first matches; null unless `expand=matches` is used with a search"
     )
@@ -162,11 +183,28 @@ class ExecRequest(Body):
         default=None,
         description="`envvar:NAME` to base64; variables that the connection's secrets also set are dropped",
     )
+    parameters: dict[str, ParameterValue] | None = Field(
+        default=None,
+        description="Values for placeholders `:name` of the script, outside of quotes and comments. The database "
+        "binds them if its protocol can, otherwise they become literals. Without parameters, colons mean nothing",
+    )
     reason: str = Field("", description="Reason for the reviewers, if the script needs a review")
     tracker_fields: dict[str, str] | None = Field(
         default=None,
         description="Fields of the connection's issue template, by the tracker's names",
     )
+
+
+class MaskedColumnsAnswer(Answer):
+    """What one rule masked in the rows of a script's answer."""
+
+    rule: str | None = Field(
+        description="The masking rule, or guardrail and rule; null for the information types of the connection itself"
+    )
+    strategy: str = Field(description="replace, partial, hash or null")
+    info_types: list[str] = Field(description="Types of values that were found; empty for a rule about columns")
+    columns: list[str] = Field(description="Names of the columns, at most 1,000")
+    cells: int
 
 
 class ExecAnswer(Answer):
@@ -189,6 +227,11 @@ class ExecAnswer(Answer):
     error: ExecError | None = Field(description="Why it failed, if the target or a rule says so")
     truncated: bool = Field(
         description="One of these texts is larger than 1 MiB; GET /sessions/{session_id}/results returns all of it"
+    )
+    masked: list[MaskedColumnsAnswer] | None = Field(
+        default=None,
+        description="What was masked in the rows, of those beyond 1 MiB not always. Null for a command, which has no "
+        "rows, and while the script waits or runs",
     )
     execution_time: int = Field(description="Milliseconds")
     has_review: bool = Field(

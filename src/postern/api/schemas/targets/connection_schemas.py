@@ -5,26 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 from uuid import UUID
 
 from pydantic import Field
 
+from postern.api.paging import FacetAnswer, ListAnswer
 from postern.api.schemas.common import (
     DEPRECATED,
     SPOKEN_SUBTYPES,
     SUBTYPE_NAMES,
     SUBTYPE_SPELLINGS,
     Answer,
+    AttributeAnswer,
     Body,
     Identifier,
     NamedResourceAnswer,
     ResourceBody,
 )
+from postern.api.schemas.targets.client_line_schemas import ClientLineAnswer, GatewayIdentityAnswer
 from postern.domain.identity.credential import Credential, CredentialStatus
 from postern.domain.reference import is_reference
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import ConnectionStatus, ConnectionType, Toggle
+from postern.domain.targets.connection_use import OWN_SESSIONS, ConnectionAccess, ConnectionFacet
 from postern.domain.targets.target_keys import readable_values
 from postern.domain.targets.target_task import TargetStatus, TargetTest
 from postern.services.targets.connections import ConnectionView
@@ -38,6 +42,7 @@ class ConnectionRequest(ResourceBody):
     read_only: ClassVar[frozenset[str]] = ResourceBody.read_only | {
         *("managed_by", "status", "guardrails_advisory", "warnings"),
         *("agent_name", "target", "target_status", "last_test"),
+        *("access", "activity"),
     }
     nullable = frozenset({"access_max_duration", "issue_template_id"})
 
@@ -56,12 +61,21 @@ class ConnectionRequest(ResourceBody):
     access_forward_remote: OptionalMode = Field(None, description="For SSH: ports of the target, by `ssh -R`")
     access_forward_agent: OptionalMode = Field(None, description="For SSH: the client's agent, by `ssh -A`")
     access_file_transfer: OptionalMode = Field(None, description="For SSH: sftp, scp, rsync; enabled by default")
+    access_mode_web_terminal: OptionalMode = Field(
+        None, description="For commands and SSH: terminals in the web application; disabled by default"
+    )
+    access_fresh_factor: OptionalMode = Field(
+        None,
+        description="Users of the web terminal must have confirmed their login in the last ten minutes, with "
+        "`POST /api/login/step-up`; disabled by default",
+    )
     command: list[str] | None = Field(
         None,
         description=f"Program and arguments; rejected for {', '.join(SPOKEN_SUBTYPES)}, which have protocols of their "
         "own",
     )
     connection_tags: dict[str, str] | None = None
+    description: str | None = Field(None, description="What it is for, for its users; at most 10,000 characters")
     default_database: str | None = Field(None, description="Stored as the secret attribute `DB`; null: unchanged")
     force_approve_groups: list[str] | None = None
     guardrail_rules: list[str] | None = Field(None, description="Left out or null: unchanged")
@@ -126,9 +140,12 @@ class ConnectionAnswer(NamedResourceAnswer):
     access_forward_remote: Toggle
     access_forward_agent: Toggle
     access_file_transfer: Toggle
+    access_mode_web_terminal: Toggle
+    access_fresh_factor: Toggle
     access_max_duration: int | None
     command: list[str]
     connection_tags: dict[str, str]
+    description: str
     default_database: str | None
     force_approve_groups: list[str]
     guardrail_rules: list[str]
@@ -148,7 +165,7 @@ class ConnectionAnswer(NamedResourceAnswer):
     warnings: list[str] = Field(description="Settings that have no effect, such as types while redact_enabled is false")
 
     @classmethod
-    def from_view(cls, view: ConnectionView, *, with_keys: bool) -> ConnectionAnswer:
+    def from_view(cls, view: ConnectionView, *, with_keys: bool) -> Self:
         connection = view.connection
         same: dict[str, Any] = dict(zip(_SAME, _same_of(connection), strict=True))
         return cls(
@@ -172,6 +189,63 @@ _DERIVED = frozenset(
 )
 _SAME = [name for name in ConnectionAnswer.model_fields if name not in _DERIVED]
 _same_of = attrgetter(*_SAME)
+
+
+class UseAccessAnswer(AttributeAnswer):
+    """Whether the caller can use the connection in one way."""
+
+    allowed: bool = Field(description="Whether they can, if required approvals are given")
+    needs_review: bool = Field(description="Whether approval is required first")
+    reason: str = Field(description="Why not, or which approvals are required; empty if neither applies")
+
+
+class UsesAnswer(Answer):
+    """The ways to use a connection; each has its own access mode."""
+
+    connect: UseAccessAnswer
+    exec: UseAccessAnswer
+    runbooks: UseAccessAnswer
+    schema_: UseAccessAnswer = Field(alias="schema")
+
+
+class CatalogueAccessAnswer(Answer):
+    """What the caller can do with the connection."""
+
+    allowed: bool = Field(description="Whether they can use it in any way")
+    reason: str = Field(description="Why they can see it: the access rule and the group, or the role")
+    uses: UsesAnswer
+
+    @classmethod
+    def of(cls, access: ConnectionAccess) -> CatalogueAccessAnswer:
+        uses = {str(use): UseAccessAnswer.of(use_access) for use, use_access in access.uses.items()}
+        return cls(allowed=access.allowed, reason=access.reason, uses=UsesAnswer(**uses))
+
+
+class SessionActivityAnswer(AttributeAnswer):
+    last_used: datetime | None = Field(description="When the newest session started; null if there is none")
+    open_sessions: int
+
+
+class ConnectionActivityAnswer(AttributeAnswer):
+    """When the connection was used."""
+
+    own: SessionActivityAnswer = Field(
+        description=f"Of the caller. `last_used` looks at their newest {OWN_SESSIONS:,} sessions"
+    )
+    all: SessionActivityAnswer | None = Field(description="Of all users; for administrators and auditors")
+
+
+class CatalogueAnswer(ConnectionAnswer):
+    access: CatalogueAccessAnswer | None = Field(None, description="Null unless `expand=access` is used")
+    activity: ConnectionActivityAnswer | None = Field(None, description="Null unless `expand=activity` is used")
+
+
+class ConnectionListAnswer(ListAnswer[CatalogueAnswer]):
+    facets: dict[ConnectionFacet, FacetAnswer] | None = Field(
+        None,
+        description="The values of each requested field over all pages; `tag` has values such as `env=prod`, for "
+        "`tag_selector`. Null unless `facets` is used",
+    )
 
 
 def _without_values(secret: Mapping[str, Secret]) -> dict[str, str | None]:
@@ -210,3 +284,5 @@ class IssuedCredentialAnswer(CredentialAnswer):
     port: int
     database: str | None
     has_review: bool = False
+    lines: list[ClientLineAnswer] = Field(description="How each client logs in, the protocol's own program first")
+    gateway_identity: GatewayIdentityAnswer

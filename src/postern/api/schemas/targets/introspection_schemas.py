@@ -40,3 +40,23 @@ class ColumnAnswer(Answer):
 
 class ColumnsAnswer(_Bounded):
     columns: list[ColumnAnswer]
+
+
+class RelationAnswer(Answer):
+    name: str
+    kind: Literal["table", "view", "materialized_view", "foreign_table"]
+    columns: list[ColumnAnswer] = Field(description="In the table's own order")
+
+
+class RelationsAnswer(Answer):
+    name: str
+    tables: list[RelationAnswer]
+
+
+class WholeSchemaAnswer(Answer):
+    """All names of a database. If it is too large, it still has the tables, and the columns of the first ones."""
+
+    database: str | None = Field(description="The database that was read; null if there is no default database")
+    databases: list[str] = Field(description="Databases that the connection's user can connect to")
+    schemas: list[RelationsAnswer]
+    truncated: bool = Field(description="It is larger than 5 MiB, and the rest is left out")

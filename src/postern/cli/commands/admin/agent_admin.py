@@ -17,15 +17,15 @@ def _readable(agent: Row) -> Row:
     return {**agent, "last_seen": local_time(agent["last_seen"])}
 
 
-def _show_key(made: Row) -> None:
+def _show_key(agent_key: Row) -> None:
     """Print only the key on standard output, so that it can be piped."""
-    click.echo(made["key"])
+    click.echo(agent_key["key"])
     by = (
         f"`postern run -- COMMAND` or `postern run --{DEFAULT_PROTOCOL} VARIABLE`"
-        if made["mode"] == AgentMode.EMBEDDED
+        if agent_key["mode"] == AgentMode.EMBEDDED
         else "`postern agent`"
     )
-    report_note(f"Start {made['name']} with {by} and this key in POSTERN_KEY. The key is shown only once.")
+    report_note(f"Start {agent_key['name']} with {by} and this key in POSTERN_KEY. The key is shown only once.")
 
 
 agents = resource_group(
@@ -91,8 +91,8 @@ def renew_key(key: str, yes: bool, as_json: bool) -> None:
         yes,
     )
     with client() as api, looking_up(api, AGENT, key) as items:
-        made = items.act(key, "key")
-    emit(made, as_json, _show_key)
+        agent_key = items.act(key, "key")
+    emit(agent_key, as_json, _show_key)
 
 
 @agents.command()

@@ -95,9 +95,9 @@ def revoke(key: str, with_credentials: bool, yes: bool, as_json: bool) -> None:
     """
     confirm(f"Revoke {key}? Programs that use it stop working", yes)
     with client() as api, looking_up(api, API_KEY, key) as keys:
-        found = str(keys.get(key)["id"])
-        keys.delete(found, revoke_credentials="true" if with_credentials else "false")
-        left = keys.below(found, "credentials").everything()["data"]
+        key_id = str(keys.get(key)["id"])
+        keys.delete(key_id, revoke_credentials="true" if with_credentials else "false")
+        left = keys.below(key_id, "credentials").everything()["data"]
     emit({"revoked": key, "credentials": left}, as_json, lambda _: _show_revoked(key, left))
 
 

@@ -76,21 +76,21 @@ def list_(as_json: bool, follow: bool, limit: int, offset: int, every: bool, **f
 
 def _follow(api: Client, filters: dict[str, Any], as_json: bool) -> NoReturn:
     logs = api.collection("audit", "logs")
-    seen = {one["id"] for one in logs.page(PAGE, **filters)["data"]}
+    seen = {entry["id"] for entry in logs.page(PAGE, **filters)["data"]}
     while True:
         time.sleep(_EVERY)
-        found = logs.page(PAGE, **filters)["data"]
-        for one in reversed([one for one in found if one["id"] not in seen]):
-            _say(one, as_json)
-        seen = {one["id"] for one in found}
+        entries = logs.page(PAGE, **filters)["data"]
+        for entry in reversed([entry for entry in entries if entry["id"] not in seen]):
+            _say(entry, as_json)
+        seen = {entry["id"] for entry in entries}
 
 
-def _say(one: Row, as_json: bool) -> None:
+def _say(entry: Row, as_json: bool) -> None:
     if as_json:
-        click.echo(as_text(one))
+        click.echo(as_text(entry))
         return
-    what = f"{one['action']} {one['resource_type']} {one['resource']}"
-    line = f"{local_time(one['created_at'])}  {one['actor_email'] or '-'}  {what}  {one['outcome']}"
+    what = f"{entry['action']} {entry['resource_type']} {entry['resource']}"
+    line = f"{local_time(entry['created_at'])}  {entry['actor_email'] or '-'}  {what}  {entry['outcome']}"
     click.echo(one_line(line))
 
 

@@ -35,23 +35,23 @@ def auth() -> None:
 def show(as_json: bool) -> None:
     """Show how users log in. Secrets are never shown."""
     with client() as api:
-        found = _now(api)
-    emit(found, as_json, _show)
+        settings = _now(api)
+    emit(settings, as_json, _show)
 
 
 def _now(api: Client) -> Row:
     return api.collection("serverconfig").get("auth")
 
 
-def _show(found: Row) -> None:
-    oidc, saml = found["oidc_config"] or {}, found["saml_config"] or {}
+def _show(settings: Row) -> None:
+    oidc, saml = settings["oidc_config"] or {}, settings["saml_config"] or {}
     fields(
         [
-            ("method", found["auth_method"]),
-            ("provider", found["provider_name"]),
-            ("admin group", found["admin_role_name"]),
-            ("auditor group", found["auditor_role_name"]),
-            ("second factor required", found["require_second_factor"]),
+            ("method", settings["auth_method"]),
+            ("provider", settings["provider_name"]),
+            ("admin group", settings["admin_role_name"]),
+            ("auditor group", settings["auditor_role_name"]),
+            ("second factor required", settings["require_second_factor"]),
             *((f"oidc {name.replace('_', ' ')}", value) for name, value in oidc.items()),
             *((f"saml {name.replace('_', ' ')}", value) for name, value in saml.items()),
         ]
@@ -133,7 +133,7 @@ def _set(method: str, changes: Row, *, force: bool, yes: bool, as_json: bool, **
         body = {name: now[name] for name in _KEPT} | drop_missing(**common) | {"auth_method": method, "confirm": force}
         if method != "local":
             section = f"{method}_config"
-            before = {name: one for name, one in (now[section] or {}).items() if name != "has_client_secret"}
+            before = {name: value for name, value in (now[section] or {}).items() if name != "has_client_secret"}
             body[section] = before | changes
         changed = api.collection("serverconfig").update("auth", body)
     emit(changed, as_json, _show)

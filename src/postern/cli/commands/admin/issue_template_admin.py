@@ -20,13 +20,13 @@ _COLUMNS = [
 
 def _show(template: Row) -> None:
     fields([(title, template[name]) for title, name in _COLUMNS])
-    for one in template["mapping_types"]["items"]:
-        click.echo(f"{one['tracker_field']}  {one['type']}  {one_line(one['value'])}")
-    for one in template["prompt_types"]["items"]:
-        click.echo(f"{one['tracker_field']}  asked ({one['field_type']}{_required_mark(one)})  {one['label']}")
-    for one in template["cmdb_types"]["items"]:
-        value = one["value"] or f"asked ({one['tracker_object_type']}{_required_mark(one)})"
-        click.echo(f"{one['tracker_field']}  asset  {value}")
+    for item in template["mapping_types"]["items"]:
+        click.echo(f"{item['tracker_field']}  {item['type']}  {one_line(item['value'])}")
+    for item in template["prompt_types"]["items"]:
+        click.echo(f"{item['tracker_field']}  asked ({item['field_type']}{_required_mark(item)})  {item['label']}")
+    for item in template["cmdb_types"]["items"]:
+        value = item["value"] or f"asked ({item['tracker_object_type']}{_required_mark(item)})"
+        click.echo(f"{item['tracker_field']}  asset  {value}")
     for key in template["connection_ids"]:
         click.echo(f"connection  {key}")
 

@@ -33,7 +33,7 @@ _LONGEST = 1_000_000  # characters of a line
 )
 @click.option("--follow", is_flag=True, help="Print new lines as they are logged, until Ctrl-C.")
 @json_option
-def logs(as_json: bool, follow: bool, limit: int, since: str | None, **wanted: str | None) -> None:
+def logs(as_json: bool, follow: bool, limit: int, since: str | None, **filters: str | None) -> None:
     """Show the server's log, oldest first. With --follow and --json, each log line is one line of JSON.
 
     \b
@@ -41,29 +41,29 @@ def logs(as_json: bool, follow: bool, limit: int, since: str | None, **wanted: s
     postern admin logs --process w1 --follow
     """
     with client() as api:
-        found = api.http.call("GET", "/server-logs", query={"limit": limit, "since": since, **wanted})
+        page = api.http.call("GET", "/server-logs", query={"limit": limit, "since": since, **filters})
         if not follow:
-            emit(found, as_json, _show)
+            emit(page, as_json, _show)
             return
-        for line in found["data"]:
+        for line in page["data"]:
             _say(line, as_json)
-        _follow(api, found["data"], wanted, as_json)
+        _follow(api, page["data"], filters, as_json)
 
 
-def _show(found: Row) -> None:
-    for line in found["data"]:
+def _show(page: Row) -> None:
+    for line in page["data"]:
         _say(line, False)
-    if not found["data"]:
+    if not page["data"]:
         report_note("No log line matches.")
 
 
-def _follow(api: Client, shown: list[Row], wanted: dict[str, str | None], as_json: bool) -> None:
+def _follow(api: Client, lines: list[Row], filters: dict[str, str | None], as_json: bool) -> None:
     """Print new lines. The stream ends now and then; it is resumed after the last line that was shown. An error that
     the gateway answers is raised; a gateway that cannot be reached is retried."""
-    last = shown[-1]["id"] if shown else None
+    last = lines[-1]["id"] if lines else None
     while True:
         try:
-            for line in _stream(api, last, wanted):
+            for line in _stream(api, last, filters):
                 last = line["id"]
                 _say(line, as_json)
         except Unavailable as error:
@@ -71,9 +71,9 @@ def _follow(api: Client, shown: list[Row], wanted: dict[str, str | None], as_jso
         time.sleep(_AGAIN)
 
 
-def _stream(api: Client, last: str | None, wanted: dict[str, str | None]) -> Iterator[Row]:
+def _stream(api: Client, last: str | None, filters: dict[str, str | None]) -> Iterator[Row]:
     headers = {"Last-Event-ID": last} if last else {}
-    with api.http.lines("/server-logs/stream", query=wanted, headers=headers) as lines:
+    with api.http.lines("/server-logs/stream", query=filters, headers=headers) as lines:
         for text in lines:
             if text.startswith("data: ") and len(text) < _LONGEST:
                 yield json.loads(text.removeprefix("data: "))

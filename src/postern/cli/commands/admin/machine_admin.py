@@ -35,10 +35,11 @@ def _seconds(hours: float) -> int:
 def _show_credentials(text: str, issued: list[Row]) -> None:
     if text:
         click.echo(text, err=bool(issued))
-    for one in issued:
-        click.echo(f"connection  {one['connection_name']}")
-        click.echo(f"user        {one['username']}\npassword    {one['password']}")
-        click.echo(f"address     {one['host']}:{one['port']}\nexpires     {local_time(one['expires_at'])}\n")
+    for credential in issued:
+        click.echo(f"connection  {credential['connection_name']}")
+        click.echo(f"user        {credential['username']}\npassword    {credential['password']}")
+        click.echo(f"address     {credential['host']}:{credential['port']}")
+        click.echo(f"expires     {local_time(credential['expires_at'])}\n")
     if issued:
         report_note("The passwords are shown only once.")
 
@@ -115,4 +116,4 @@ def rotate(key: str, connection: str, overlap: float | None, hours: float | None
     )
     with client() as api, looking_up(api, MACHINE, key) as items:
         issued = items.act(key, "credentials", connection, "rotate", body=body)
-    emit(issued, as_json, lambda one: _show_credentials("", [one]))
+    emit(issued, as_json, lambda credential: _show_credentials("", [credential]))

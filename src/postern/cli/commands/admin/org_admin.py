@@ -113,11 +113,14 @@ def delete(key: str, confirmed: str | None, as_json: bool) -> None:
     All access to it ends at once. Legal holds prevent the deletion. It cannot be undone.
     """
     with client() as api, looking_up(api, ORGANISATION, key) as items:
-        found = items.get(key)
+        organisation = items.get(key)
         if confirmed is None:
             confirmed = click.prompt(
-                f"This deletes organisation {found['name']} and its records permanently. Type its name to continue",
+                f"This deletes organisation {organisation['name']} and its records permanently. "
+                "Type its name to continue",
                 err=True,
             )
-        deleted = items.delete(str(found["id"]), name=str(confirmed))
-    print_result(deleted, as_json, f"Access to {found['name']} has ended; its data is being deleted in the background.")
+        deleted = items.delete(str(organisation["id"]), name=str(confirmed))
+    print_result(
+        deleted, as_json, f"Access to {organisation['name']} has ended; its data is being deleted in the background."
+    )

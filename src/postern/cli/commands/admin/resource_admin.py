@@ -6,10 +6,10 @@ from postern.cli.resource_group import ResourceCommands, resource_group
 from postern.client.client_shapes import Row
 
 
-def _show(one: Row) -> None:
-    names = [connection["name"] for connection in one["connections"]]
-    pairs = [("name", one["name"]), ("id", one["id"]), ("created", local_time(one["created_at"]))]
-    fields([*pairs, ("connection count", one["connection_count"]), ("connections", names)])
+def _show(resource: Row) -> None:
+    names = [connection["name"] for connection in resource["connections"]]
+    pairs = [("name", resource["name"]), ("id", resource["id"]), ("created", local_time(resource["created_at"]))]
+    fields([*pairs, ("connection count", resource["connection_count"]), ("connections", names)])
 
 
 resources = resource_group(

@@ -57,26 +57,26 @@ def show(connection: str | None, as_json: bool) -> None:
     """Show the retention that is set, the retention in force, and when a shorter one takes effect."""
     with client() as api:
         if connection is not None:
-            found = [api.http.call("GET", _path(connection))]
+            settings = [api.http.call("GET", _path(connection))]
         else:
-            found = [api.http.call("GET", f"/{_PATH}"), *api.http.call("GET", f"/{_PATH}/connections")["data"]]
-    emit(found, as_json, _show)
+            settings = [api.http.call("GET", f"/{_PATH}"), *api.http.call("GET", f"/{_PATH}/connections")["data"]]
+    emit(settings, as_json, _show)
 
 
 def _path(connection: str | None) -> str:
     return f"/{_PATH}" if connection is None else f"/{_PATH}/connections/{quote(connection, safe='')}"
 
 
-def _show(found: list[Row]) -> None:
+def _show(settings: list[Row]) -> None:
     rows = [
         [
-            one["connection"] or "(organisation)",
-            _days(one["recording_days"]) if one["is_own"] else "-",
-            _days(one["session_days"]) if one["is_own"] else "-",
-            _both(one["in_force"]),
-            local_time(one["effective_at"]),
+            setting["connection"] or "(organisation)",
+            _days(setting["recording_days"]) if setting["is_own"] else "-",
+            _days(setting["session_days"]) if setting["is_own"] else "-",
+            _both(setting["in_force"]),
+            local_time(setting["effective_at"]),
         ]
-        for one in found
+        for setting in settings
     ]
     table(["connection", "recordings", "sessions", "in force", "changes at"], rows, "")
 
@@ -85,8 +85,8 @@ def _days(days: int | None) -> str:
     return "forever" if days is None else f"{days} days"
 
 
-def _both(one: Row) -> str:
-    return f"{_days(one['recording_days'])} / {_days(one['session_days'])}"
+def _both(setting: Row) -> str:
+    return f"{_days(setting['recording_days'])} / {_days(setting['session_days'])}"
 
 
 @retention.command("set")
@@ -124,26 +124,26 @@ def set_(
         if not yes:
             _show_preview(_preview(api, body, connection), err=True)
             confirm("Set this retention?", yes)
-        made = api.http.call("PUT", _path(connection), body=body)
-    print_result(made, as_json, _describe_setting(made))
+        setting = api.http.call("PUT", _path(connection), body=body)
+    print_result(setting, as_json, _describe_setting(setting))
 
 
 def _preview(api: Client, body: dict[str, int | None], connection: str | None) -> Row:
-    found: Row = api.http.call("GET", f"/{_PATH}/preview", query={**body, "connection": connection})
-    return found
+    preview: Row = api.http.call("GET", f"/{_PATH}/preview", query={**body, "connection": connection})
+    return preview
 
 
-def _show_preview(one: Row, *, err: bool = False) -> None:
-    if not one["recordings"] and not one["sessions"]:
+def _show_preview(preview: Row, *, err: bool = False) -> None:
+    if not preview["recordings"] and not preview["sessions"]:
         click.echo("This would purge nothing now.", err=err)
     else:
         click.echo(
-            f"This would now purge {one['recordings']} recordings ({one['stored_size'] / 1e6:.1f} MB) and "
-            f"{one['sessions']} sessions; the oldest is from {local_time(one['oldest'])}.",
+            f"This would now purge {preview['recordings']} recordings ({preview['stored_size'] / 1e6:.1f} MB) and "
+            f"{preview['sessions']} sessions; the oldest is from {local_time(preview['oldest'])}.",
             err=err,
         )
-    if one["held"]:
-        click.echo(f"{one['held']} more are under legal hold and are kept.", err=err)
+    if preview["held"]:
+        click.echo(f"{preview['held']} more are under legal hold and are kept.", err=err)
 
 
 def _describe_setting(row: Row) -> str:
@@ -164,5 +164,5 @@ def _describe_setting(row: Row) -> str:
 def inherit(connection: str, as_json: bool) -> None:
     """Use the organisation's retention for a connection again. A shorter retention takes effect after a day."""
     with client() as api:
-        made = api.http.call("DELETE", _path(connection))
-    print_result(made, as_json, _describe_setting(made))
+        setting = api.http.call("DELETE", _path(connection))
+    print_result(setting, as_json, _describe_setting(setting))

@@ -70,8 +70,8 @@ def _print_reading(read: Row, as_json: bool, done: str = "") -> None:
         print_result(read, as_json, f"{done or f'Read {name}. '}It is at commit {commit}.")
         return
     stay = f"runbooks of the last successful read stay, at {commit}"
-    shown = stay if commit else "none of its runbooks are shown yet"
-    print_result(read, as_json, f"{done}{'It' if done else name} could not be read: {shown}.")
+    in_use = stay if commit else "none of its runbooks are shown yet"
+    print_result(read, as_json, f"{done}{'It' if done else name} could not be read: {in_use}.")
 
 
 def _report_error(read: Row) -> None:
@@ -126,7 +126,7 @@ runbook_repositories = resource_group(
                 metavar="SECONDS",
             ),
         ],
-        saved=_refresh,
+        on_saved=_refresh,
         created=_print_created,
         changed=_print_changed,
         advise=_report_error,
@@ -169,5 +169,5 @@ def write(key: str, path: str, file: IO[str], message: str | None, overwrite: bo
     """Commit FILE ('-' for standard input) as the runbook at PATH, with you as the author, and push it."""
     body = drop_missing(path=path, content=file.read(), commit_message=message, overwrite=overwrite)
     with client() as api, looking_up(api, RUNBOOK_REPOSITORY, key) as items:
-        made = items.act(key, "files", body=body)
-    print_result(made, as_json, f"Committed {made['path']} as {made['commit_sha']}.")
+        commit = items.act(key, "files", body=body)
+    print_result(commit, as_json, f"Committed {commit['path']} as {commit['commit_sha']}.")

@@ -21,7 +21,10 @@ def _pattern(text: str) -> Row:
 
 
 def _readable(rule: Row) -> Row:
-    runbooks = [f"{one['repository']}//{one['name']}" if one["name"] else one["repository"] for one in rule["runbooks"]]
+    runbooks = [
+        f"{pattern['repository']}//{pattern['name']}" if pattern["name"] else pattern["repository"]
+        for pattern in rule["runbooks"]
+    ]
     empty = "none: all were deleted" if rule["nowhere"] else "all"
     return {
         **rule,

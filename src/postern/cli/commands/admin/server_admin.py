@@ -29,18 +29,18 @@ def server() -> None:
 def config(as_json: bool) -> None:
     """Show the configuration."""
     with client() as api:
-        found = api.collection(*_PATH).get("misc")
-    emit(found, as_json, _show)
+        misc_config = api.collection(*_PATH).get("misc")
+    emit(misc_config, as_json, _show)
 
 
-def _show(found: Row) -> None:
-    listeners = {what: found.get(f"{name}_server_config") for name, what in NATIVE.items()}
+def _show(misc_config: Row) -> None:
+    listeners = {what: misc_config.get(f"{name}_server_config") for name, what in NATIVE.items()}
     fields(
         [
-            *((f"{what} listener", _where(one)) for what, one in listeners.items() if one is not None),
-            ("public host", found["public_host"] or "the machine's host name"),
-            ("API address", found["api_url"]),
-            ("SSH host key", found.get("ssh_host_key_fingerprint", "")),
+            *((f"{what} listener", _where(listener)) for what, listener in listeners.items() if listener is not None),
+            ("public host", misc_config["public_host"] or "the machine's host name"),
+            ("API address", misc_config["api_url"]),
+            ("SSH host key", misc_config.get("ssh_host_key_fingerprint", "")),
         ]
     )
 

@@ -88,10 +88,10 @@ def _prepare(_api: Client, body: Row, key: str | None) -> Row:
     return body
 
 
-def _show_secret(made: Row) -> None:
+def _show_secret(sink: Row) -> None:
     """Print only the secret on standard output, so that it can be piped."""
-    click.echo(made["secret"])
-    report_note(f"{made['name']} signs its events with this secret, which is shown only once.")
+    click.echo(sink["secret"])
+    report_note(f"{sink['name']} signs its events with this secret, which is shown only once.")
 
 
 def _show_created(row: Row) -> None:
@@ -244,8 +244,8 @@ def rotate_secret(key: str, yes: bool, as_json: bool) -> None:
     """Replace the signing secret. The new one is shown only once; the old one stays valid for 24 hours."""
     confirm(f"Rotate the secret of {key}? Its receiver needs the new one within 24 hours", yes)
     with client() as api, looking_up(api, SINK, key) as items:
-        made = items.act(key, "secret")
-    emit(made, as_json, lambda one: click.echo(one["secret"]))
+        sink = items.act(key, "secret")
+    emit(sink, as_json, lambda answer: click.echo(answer["secret"]))
 
 
 @sinks.command()
@@ -259,26 +259,26 @@ def test(key: str, wait: float, as_json: bool) -> None:
     with client() as api, looking_up(api, SINK, key) as items:
         number = items.act(key, "test")["number"]
         end = time.monotonic() + wait
-        found = _delivery(items.below(key, "deliveries"), number)
-        while not (found["attempts"] or found["state"] != DeliveryState.WAITING) and time.monotonic() < end:
+        delivery = _delivery(items.below(key, "deliveries"), number)
+        while not (delivery["attempts"] or delivery["state"] != DeliveryState.WAITING) and time.monotonic() < end:
             time.sleep(_LOOK_AGAIN)
-            found = _delivery(items.below(key, "deliveries"), number)
-    if found["state"] == DeliveryState.DELIVERED:
-        print_result(found, as_json, f"{key} accepted the test event.")
+            delivery = _delivery(items.below(key, "deliveries"), number)
+    if delivery["state"] == DeliveryState.DELIVERED:
+        print_result(delivery, as_json, f"{key} accepted the test event.")
         return
     why = (
-        found["last_error"]
+        delivery["last_error"]
         or f"it is still waiting after {wait:g} seconds, perhaps behind events that cannot be delivered"
     )
-    print_result(found, as_json, f"{key} did not accept the test event: {why}")
+    print_result(delivery, as_json, f"{key} did not accept the test event: {why}")
     sys.exit(1)
 
 
 def _delivery(deliveries: Any, number: int) -> Row:
     """Return the delivery of the test, which is among the newest."""
     rows = deliveries.page(PAGE)["data"]
-    found: Row | None = next((row for row in rows if row["number"] == number), None)
-    return found or {"number": number, "attempts": 0, "state": str(DeliveryState.WAITING), "last_error": ""}
+    delivery: Row | None = next((row for row in rows if row["number"] == number), None)
+    return delivery or {"number": number, "attempts": 0, "state": str(DeliveryState.WAITING), "last_error": ""}
 
 
 @sinks.command()

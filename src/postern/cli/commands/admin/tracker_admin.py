@@ -79,10 +79,12 @@ def set_(authority: IO[str] | None, token_stdin: bool, as_json: bool, **more: An
         if now is None:
             if not {"kind", "url", "token"} <= changes.keys():
                 raise click.UsageError("no tracker is set up yet: give KIND, URL and --token-stdin")
-            made = api.collection("integrations", "tracker").create(changes)
+            changed = api.collection("integrations", "tracker").create(changes)
         else:
-            made = api.collection("integrations").replace("tracker", now | changes)
-    print_result(made, as_json, f"Sessions open issues at {made['url']}. Test it with: postern admin tracker test")
+            changed = api.collection("integrations").replace("tracker", now | changes)
+    print_result(
+        changed, as_json, f"Sessions open issues at {changed['url']}. Test it with: postern admin tracker test"
+    )
 
 
 @tracker.command()
@@ -91,8 +93,8 @@ def set_(authority: IO[str] | None, token_stdin: bool, as_json: bool, **more: An
 def test(project: str, as_json: bool) -> None:
     """Test the token, and access to PROJECT."""
     with client() as api:
-        found = api.collection("integrations").act("tracker", "test", body={"project_key": project})
-    print_result(found, as_json, f"{one_line(found['answer'])}.")
+        result = api.collection("integrations").act("tracker", "test", body={"project_key": project})
+    print_result(result, as_json, f"{one_line(result['answer'])}.")
 
 
 @tracker.command()

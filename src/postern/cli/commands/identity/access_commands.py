@@ -24,22 +24,25 @@ def access(connection: str, user: str | None, as_json: bool) -> None:
     postern access shop --user ann@example.com
     """
     with client() as api:
-        found = api.connections.act(connection, "access", method="GET", user=user)
-    emit(found, as_json, _show)
+        decision = api.connections.act(connection, "access", method="GET", user=user)
+    emit(decision, as_json, _show)
 
 
-def _show(found: Row) -> None:
+def _show(decision: Row) -> None:
     fields(
         [
-            ("connection", found["connection"]),
-            ("user", found["user"]),
-            ("can use it", found["allowed"]),
-            ("can see it", found["visible"]),
-            ("why", found["reason"]),
-            ("rule", found["rule"]),
-            ("group", found["group"]),
-            *((f"to {review['verb']}", review["reason"]) for review in found["reviews"]),
+            ("connection", decision["connection"]),
+            ("user", decision["user"]),
+            ("can use it", decision["allowed"]),
+            ("can see it", decision["visible"]),
+            ("why", decision["reason"]),
+            ("rule", decision["rule"]),
+            ("group", decision["group"]),
+            *((f"to {review['verb']}", review["reason"]) for review in decision["reviews"]),
         ]
     )
-    for other in found["would_allow"]:
+    if preview := decision["once_enforced"]:
+        may = "can use it" if preview["allowed"] else "cannot use it"
+        click.echo(f"once access control is on: {may}, because {preview['reason']}")
+    for other in decision["would_allow"]:
         click.echo(f"would allow it: {other['rule']}, for {', '.join(other['groups']) or 'no group'}")

@@ -38,12 +38,12 @@ def status(home: str | None, as_json: bool) -> None:
     """Show the data keys, the master key of each, and how many values and segments of recordings each encrypts."""
     key_status = wiring.status(load("keys", home=home))
     if as_json:
-        shown = {
+        answer = {
             "master": key_status.master,
             "rotated": key_status.is_rotated,
             "data_keys": [dataclasses.asdict(key) for key in key_status.keys],
         }
-        click.echo(json.dumps(shown, indent=2, default=_text))
+        click.echo(json.dumps(answer, indent=2, default=_text))
         return
     click.echo(f"master key  {key_status.master}")
     rows = [
@@ -91,8 +91,10 @@ def renew(organisation: str | None, home: str | None, as_json: bool) -> None:
     """
     with ProgressLine("encrypting values", quiet=as_json, unit="values") as progress:
         renewed = wiring.renew(load("keys", home=home), organisation, progress.count)
-    lines = (f"{one.organisation or '(server)'}: a new data key, {one.values} values encrypted" for one in renewed)
-    print_result([dataclasses.asdict(one) for one in renewed], as_json, "\n".join(lines))
+    lines = (
+        f"{result.organisation or '(server)'}: a new data key, {result.values} values encrypted" for result in renewed
+    )
+    print_result([dataclasses.asdict(result) for result in renewed], as_json, "\n".join(lines))
 
 
 def _master(key: wiring.KeyStatus) -> str:

@@ -68,9 +68,9 @@ def login(url: str | None, organisation: str | None, ca: Path | None, as_json: b
     """
     login_input = LoginInput(**typed)
     environ = profile.environ()
-    known = profile.find({**environ, "POSTERN_TOKEN": ""})
-    address = address_of(url or (known.api_url if known else DEFAULT_URL))
-    same = known if known and known.api_url == address else None
+    stored_profile = profile.find({**environ, "POSTERN_TOKEN": ""})
+    address = address_of(url or (stored_profile.api_url if stored_profile else DEFAULT_URL))
+    same = stored_profile if stored_profile and stored_profile.api_url == address else None
     authority = ca.read_text() if ca else same.authority if same else ""
     gateway = Gateway(address, authority, organisation)
     if is_in_clear(address):
@@ -141,21 +141,22 @@ def _save_login(environ: Mapping[str, str], login: Profile, *, must_enrol: bool 
     }
 
 
-def show(kept: dict[str, Any], as_json: bool) -> None:
-    emit(kept, as_json, _show)
+def show(login_state: dict[str, Any], as_json: bool) -> None:
+    emit(login_state, as_json, _show)
 
 
-def _show(kept: dict[str, Any]) -> None:
-    report_done(f"Logged in to {kept['api_url']} as {kept['email']}.")
+def _show(login_state: dict[str, Any]) -> None:
+    report_done(f"Logged in to {login_state['api_url']} as {login_state['email']}.")
     config = profile.config(profile.environ())
-    if config.current != kept["profile"]:
-        report_note(f"Use it with `--profile {kept['profile']}`, or `postern profiles use {kept['profile']}`.")
-    if kept["must_enrol_second_factor"]:
+    if config.current != login_state["profile"]:
+        name = login_state["profile"]
+        report_note(f"Use it with `--profile {name}`, or `postern profiles use {name}`.")
+    if login_state["must_enrol_second_factor"]:
         report_note("Your organisation requires a second factor: add one with `postern second-factor add`.")
 
 
-def _typed_key(given: str) -> Secret:
-    key = _line() if given == "-" else Secret(given)
+def _typed_key(text: str) -> Secret:
+    key = _line() if text == "-" else Secret(text)
     if not key.reveal() or not key.reveal().isascii() or any(character.isspace() for character in key.reveal()):
         raise Invalid(
             "this is not an API key; a key is shown only once, when `postern admin api-keys create` creates it",
@@ -216,11 +217,11 @@ def _end(name: str, used: Profile, everywhere: bool) -> bool:
     except Unauthenticated:
         return True  # it had expired already
     except PosternError as error:
-        said = (
+        warning = (
             f"the login of profile {name} was removed from this machine, but is still valid at the gateway: "
             f"{error.message}"
         )
-        report(Status.WARNING, printable(said))
+        report(Status.WARNING, printable(warning))
         return False
     return True
 

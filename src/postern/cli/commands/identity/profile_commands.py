@@ -34,14 +34,14 @@ def profiles(ctx: click.Context, as_json: bool) -> None:
 def list_(as_json: bool) -> None:
     """List profiles. Tokens are never shown."""
     config = profile.config(profile.environ())
-    found = [_render_profile(config, name, one) for name, one in sorted(config.profiles.items())]
-    emit(found, as_json, _show_list)
+    rows = [_render_profile(config, name, entry) for name, entry in sorted(config.profiles.items())]
+    emit(rows, as_json, _show_list)
 
 
-def _render_profile(known: Config, name: str, entry: Profile) -> dict[str, Any]:
+def _render_profile(config: Config, name: str, entry: Profile) -> dict[str, Any]:
     return {
         "name": name,
-        "current": name == known.current,
+        "current": name == config.current,
         "api_url": entry.api_url,
         "email": entry.email,
         "kind": entry.kind,
@@ -50,10 +50,10 @@ def _render_profile(known: Config, name: str, entry: Profile) -> dict[str, Any]:
     }
 
 
-def _show_list(found: list[dict[str, Any]]) -> None:
+def _show_list(details: list[dict[str, Any]]) -> None:
     rows = [
-        ["*" if one["current"] else "", one["name"], one["api_url"], one["email"], one["kind"], one["logged_in"]]
-        for one in found
+        ["*" if row["current"] else "", row["name"], row["api_url"], row["email"], row["kind"], row["logged_in"]]
+        for row in details
     ]
     titles = ["", "name", "gateway", "user", "kind", "logged in"]
     table(titles, rows, "There are no profiles yet: postern login URL")
@@ -75,9 +75,12 @@ def show(name: str | None, as_json: bool) -> None:
     """Show a profile.  [default: the one in force]. Its token is not shown."""
     environ = profile.environ()
     config = profile.config(environ)
-    wanted = name or profile.name_in_force(environ, config)
-    found = {**_render_profile(config, wanted, profile.existing(config, wanted)), "config": str(profile.path(environ))}
-    emit(found, as_json, lambda one: fields(list(one.items())))
+    profile_name = name or profile.name_in_force(environ, config)
+    details = {
+        **_render_profile(config, profile_name, profile.existing(config, profile_name)),
+        "config": str(profile.path(environ)),
+    }
+    emit(details, as_json, lambda row: fields(list(row.items())))
 
 
 @profiles.command()

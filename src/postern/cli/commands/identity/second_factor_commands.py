@@ -48,18 +48,24 @@ def second_factor(ctx: click.Context, as_json: bool) -> None:
 def list_(as_json: bool) -> None:
     """List your second factors, and the number of unused recovery codes."""
     with client() as api:
-        found = api.second_factors.list()
-    emit(found, as_json, _show_list)
+        factors = api.second_factors.list()
+    emit(factors, as_json, _show_list)
 
 
-def _show_list(found: dict[str, Any]) -> None:
+def _show_list(factors: dict[str, Any]) -> None:
     rows = [
-        [one["id"], one["kind"], one["name"], local_time(one["created_at"]), local_time(one.get("last_used_at"))]
-        for one in found["data"]
+        [
+            factor["id"],
+            factor["kind"],
+            factor["name"],
+            local_time(factor["created_at"]),
+            local_time(factor.get("last_used_at")),
+        ]
+        for factor in factors["data"]
     ]
     table(["id", "kind", "name", "since", "last used"], rows, "No second factor yet: postern second-factor add")
     if rows:
-        report_note(f"{found['recovery_codes_left']} recovery codes are left")
+        report_note(f"{factors['recovery_codes_left']} recovery codes are left")
 
 
 @second_factor.command()
@@ -128,7 +134,7 @@ def recovery_codes(as_json: bool, **proof: bool) -> None:
     """Create ten new recovery codes. The old ones stop working."""
     with client() as api:
         codes = api.second_factors.renew_codes(_proof(**proof))
-    emit({"recovery_codes": codes}, as_json, lambda made: _show_codes(made["recovery_codes"]))
+    emit({"recovery_codes": codes}, as_json, lambda answer: _show_codes(answer["recovery_codes"]))
 
 
 def _proof(password_stdin: bool, by_code: bool) -> dict[str, str]:

@@ -40,19 +40,19 @@ def setup_link(
     postern setup-link ann@example.com --reset-second-factors
     """
     link = wiring.make(load("setup-link", home=home), email, organisation, reset_second_factors=reset_second_factors)
-    shown = {
+    answer = {
         "email": link.email,
         "url": link.url.reveal(),
         "token": link.token.reveal(),
         "expires_at": link.expires_at.isoformat(),
     }
-    emit(shown, as_json, _print)
+    emit(answer, as_json, _print)
 
 
-def _print(shown: dict[str, str]) -> None:
-    click.echo(f"Set-up link for {shown['email']}, which works once until {shown['expires_at']}:\n")
-    click.echo(f"    {shown['url']}\n")
-    click.echo(f"Open it in a browser, or run: {program_name()} setup '{shown['url']}'")
+def _print(answer: dict[str, str]) -> None:
+    click.echo(f"Set-up link for {answer['email']}, which works once until {answer['expires_at']}:\n")
+    click.echo(f"    {answer['url']}\n")
+    click.echo(f"Open it in a browser, or run: {program_name()} setup '{answer['url']}'")
 
 
 @click.command()
@@ -69,8 +69,8 @@ def setup(link: str, name: str | None, password_stdin: bool, ca: Path | None, as
     """
     address, token = _parse_link(link)
     environ = profile.environ()
-    known = profile.find({**environ, "POSTERN_TOKEN": ""})
-    same = known if known and known.api_url == address else None
+    stored_profile = profile.find({**environ, "POSTERN_TOKEN": ""})
+    same = stored_profile if stored_profile and stored_profile.api_url == address else None
     gateway = Gateway(address, ca.read_text() if ca else same.authority if same else "")
     password = Secret(sys.stdin.readline().rstrip("\r\n") if password_stdin else _ask_password())
     with gateway.http() as http:

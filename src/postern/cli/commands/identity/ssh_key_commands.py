@@ -67,8 +67,8 @@ def create(file: str | None, name: str | None, as_json: bool) -> None:
     comment = one_line(text.strip().split(None, 2)[2]) if len(text.split()) > 2 else ""
     chosen = name or comment[:MAX_NAME] or ("stdin" if path == "-" else Path(path).stem)
     with client() as api:
-        made = api.collection("sshkeys").create({"name": chosen, "public_key": key.text})
-    print_result(made, as_json, f"Added {one_line(made['name'])} ({made['fingerprint']}).")
+        ssh_key = api.collection("sshkeys").create({"name": chosen, "public_key": key.text})
+    print_result(ssh_key, as_json, f"Added {one_line(ssh_key['name'])} ({ssh_key['fingerprint']}).")
 
 
 @ssh_keys.command()

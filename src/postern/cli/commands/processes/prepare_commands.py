@@ -39,12 +39,12 @@ def _log_in(prepared: wiring.PreparedLogin) -> None:
         if current is None or current.api_url in prepared.own_urls:
             profile.save(environ, new_profile)
             return
-        own = [name for name, one in sorted(config.profiles.items()) if one.api_url in prepared.own_urls]
-        profile.save(environ, new_profile, own[0] if own else OWN)
+        own_profiles = [name for name, entry in sorted(config.profiles.items()) if entry.api_url in prepared.own_urls]
+        profile.save(environ, new_profile, own_profiles[0] if own_profiles else OWN)
         log.info(
             "the command line stays logged in to %s; use --profile %s for this gateway",
             current.api_url,
-            own[0] if own else OWN,
+            own_profiles[0] if own_profiles else OWN,
         )
     except (OSError, PosternError) as error:
         log.warning("the command line could not be logged in (%s); use `postern login`", error)

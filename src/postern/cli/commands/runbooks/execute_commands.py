@@ -8,6 +8,8 @@ import click
 from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.scripts import outcome, script_options
+from postern.cli.scripts.preview_output import show_preview
+from postern.cli.scripts.runbook_parameters import parse_parameters
 from postern.client.client import Client
 from postern.client.client_shapes import ExecResult
 from postern.domain.targets.connection import TERMINAL, protocol_of
@@ -19,6 +21,15 @@ from postern.domain.text import one_line
 @click.argument("arguments", nargs=-1)
 @click.option("-i", "--input", "script", help="The script itself.")
 @click.option("-f", "--file", "file", type=click.File(), help="A file with the script.")
+@click.option(
+    "-p",
+    "--parameter",
+    "parameters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A value for :NAME in the script; @FILE reads it from a file. Repeatable.",
+)
+@click.option("--preview", is_flag=True, help="Print what rules would say to the script; do not run it.")
 @script_options.issue_fields
 @script_options.options
 def execute(
@@ -26,6 +37,8 @@ def execute(
     arguments: tuple[str, ...],
     script: str | None,
     file: IO[str] | None,
+    parameters: tuple[str, ...],
+    preview: bool,
     fields: tuple[str, ...],
     environment: tuple[str, ...],
     form: str | None,
@@ -44,6 +57,12 @@ def execute(
     begin and commit. --json prints the API's answer, with at most 1 MiB of output. --format prints all output in the
     recording.
 
+    With -p, :NAME in the script stands for a value, outside of quotes and comments. The database binds values if its
+    protocol can, otherwise they become quoted literals. Values are never read as SQL.
+
+    --preview runs nothing. It prints whether the script would be denied, held or warned about, and the approvals that
+    it needs first. The exit code is 1 if it would be denied.
+
     A command reads the script as its standard input. Arguments after -- go to the command. With --json, `stdout` and
     `stderr` are separate, and `output` has both in order.
 
@@ -58,6 +77,7 @@ def execute(
 
     \b
     postern exec shop-demo -i 'select count(*) from orders'
+    postern exec shop-demo -i 'select * from orders where id = :id' -p id=7
     postern exec shop-demo -f report.sql --format csv > report.csv
     echo 'select now()' | postern exec shop-demo
     postern exec shop-console -f clean-up.rb -e MODE=dry -- --quiet
@@ -66,7 +86,8 @@ def execute(
     """
     waits = script_options.patience_of(patience, at_once=at_once, form=form, as_json=as_json)
     if resume is not None:
-        if name is not None or script is not None or file is not None or environment or reason or fields:
+        given = (name, script, file, *environment, *parameters, *fields, reason or None, preview or None)
+        if any(option is not None for option in given):
             raise click.UsageError("--resume continues a script as it was submitted; leave out its other options")
         outcome.resume(resume, form, waits, as_json=as_json)
         return
@@ -74,13 +95,25 @@ def execute(
         raise click.UsageError("give the name of a connection: `postern exec NAME -i SCRIPT`")
     text, variables = _read(script, file, arguments), script_options.variables_of(environment)
     named = script_options.fields_of(fields)
+    values = {key: value.reveal() for key, value in parse_parameters(parameters, None).items()}
     with client() as api:
+        if preview:
+            body = {"script": text, **({"parameters": values} if values else {})}
+            show_preview(api.connections.act(name, "preview", body=body), text, as_json=as_json)
+            return
         if arguments or variables:
             _require_command(api, name)
 
         def begin(seconds: int) -> ExecResult:
             return api.sessions.execute(
-                name, text, arguments, variables, reason=reason, tracker_fields=named, wait=seconds
+                name,
+                text,
+                arguments,
+                variables,
+                reason=reason,
+                parameters=values,
+                tracker_fields=named,
+                wait=seconds,
             )
 
         outcome.carry_out(api, begin, waits, form, lambda: api.connections.get(name)["subtype"], as_json=as_json)

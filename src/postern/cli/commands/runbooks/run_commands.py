@@ -63,7 +63,7 @@ def run(
     tags: tuple[str, ...],
     policy: str | None,
     grace: float | None,
-    **given: Any,
+    **options: Any,
 ) -> None:
     """Run an agent in an application's container. It declares the one connection that it serves, a command or a
     database; the connection is deleted with it.
@@ -75,14 +75,14 @@ def run(
     POSTERN_KEY='grpcs://shop:xagt-...' postern run --name shop-console --export 'DB_*' -- bin/rails console
     POSTERN_KEY='grpcs://shop:xagt-...' postern run --name shop-db --postgres DATABASE_URL --redact EMAIL_ADDRESS
     """
-    databases = {option: given.pop(spec.name) for option, spec in _DATABASES.items()}
+    databases = {option: options.pop(spec.name) for option, spec in _DATABASES.items()}
     variables = {option: variable for option, variable in databases.items() if variable is not None}
     if len(variables) + bool(command) != 1:
-        options = ", or ".join(f"{option} VARIABLE" for option in _DATABASES)
-        raise click.UsageError(f"give either a command, such as `postern run -- bash`, or {options}, not both")
+        alternatives = ", or ".join(f"{option} VARIABLE" for option in _DATABASES)
+        raise click.UsageError(f"give either a command, such as `postern run -- bash`, or {alternatives}, not both")
     for option, variable in variables.items():
         _check_variable(option, variable)
-        if given["exports"]:
+        if options["exports"]:
             raise click.UsageError("--export is for commands; a database has no environment")
     request = wiring.AgentRunRequest(
         name=_host_name() if name is None else name,
@@ -90,7 +90,7 @@ def run(
         database=next((_DATABASES[option].name for option in variables), ""),
         variable=next(iter(variables.values()), ""),
         tags=parse_pairs("--tag", tags),
-        **given,
+        **options,
     )
     settings = load_agent(os.environ, agent_policy=policy, agent_grace=grace)
     logs.configure(settings.log_level, settings.log_format, "agent")
@@ -111,11 +111,11 @@ def _check_variable(option: str, text: str) -> None:
 
 
 def _host_name() -> str:
-    found = socket.gethostname()
+    host_name = socket.gethostname()
     try:
-        check_name(found)
+        check_name(host_name)
     except Invalid:
         raise click.UsageError(
-            f"this machine's host name, {found!r}, is not a valid name of a connection; give one with --name"
+            f"this machine's host name, {host_name!r}, is not a valid name of a connection; give one with --name"
         ) from None
-    return found
+    return host_name

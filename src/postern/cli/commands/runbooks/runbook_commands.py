@@ -35,22 +35,30 @@ def runbooks() -> None:
 @click.option(
     "--connection", help="Show only runbooks that can run on this connection.", shell_complete=completion.connections
 )
+@click.option("--search", help="Show only runbooks with this text in their path.")
 @click.option("--all", "every", is_flag=True, help="Also show runbooks that you cannot run on any connection.")
 @json_option
-def list_(connection: str | None, every: bool, as_json: bool) -> None:
+def list_(connection: str | None, search: str | None, every: bool, as_json: bool) -> None:
     """List runbooks by repository and path, with the connections where you can run each."""
     with client() as api:
-        found = api.runbooks.list(connection_name=connection, remove_empty_connections="false" if every else None)
-    for error in found["errors"]:
+        with_empty = "false" if every else None
+        listing = api.runbooks.list(connection_name=connection, search=search, remove_empty_connections=with_empty)
+    for error in listing["errors"]:
         report(Status.ERROR, one_line(error))
-    emit(found, as_json, _show_list)
+    emit(listing, as_json, _show_list)
 
 
-def _show_list(found: Row) -> None:
+def _show_list(listing: Row) -> None:
     rows = [
-        [one["name"], repository["repository"], one["connections"], list(one["metadata"]), one["error"] or ""]
-        for repository in found["repositories"]
-        for one in repository["items"]
+        [
+            runbook["name"],
+            repository["repository"],
+            runbook["connections"],
+            list(runbook["metadata"]),
+            runbook["error"] or "",
+        ]
+        for repository in listing["repositories"]
+        for runbook in repository["items"]
     ]
     table(["runbook", "repository", "connections", "parameters", "error"], rows, _NOTHING)
 
@@ -63,40 +71,40 @@ def show(runbook: str, repository: str | None, as_json: bool) -> None:
     """Show a runbook: its parameters, the connections where you can run it, and its text. Exits with 1 if it is
     invalid."""
     with client() as api:
-        found = api.runbooks.get(runbook, repository)
-    emit(found, as_json, _show)
-    if found["error"]:
-        report(Status.ERROR, f"this runbook is invalid: {one_line(found['error'])}")
+        row = api.runbooks.get(runbook, repository)
+    emit(row, as_json, _show)
+    if row["error"]:
+        report(Status.ERROR, f"this runbook is invalid: {one_line(row['error'])}")
         sys.exit(1)
 
 
-def _show(one: Row) -> None:
+def _show(row: Row) -> None:
     """The text alone would look like a script; so the information comes before the text, and not within it."""
     fields(
         [
-            ("runbook", one["name"]),
-            ("repository", one["repository"]),
-            ("commit", one["commit"]),
-            ("connections", one["connections"]),
+            ("runbook", row["name"]),
+            ("repository", row["repository"]),
+            ("commit", row["commit"]),
+            ("connections", row["connections"]),
         ]
     )
-    asked = [
+    parameters = [
         [
             name,
-            asked["type"],
-            "required" if asked["required"] else "",
-            asked.get("default"),
-            asked.get("options") or "",
-            asked["description"],
+            attributes["type"],
+            "required" if attributes["required"] else "",
+            attributes.get("default"),
+            attributes.get("options") or "",
+            attributes["description"],
         ]
-        for name, asked in one["metadata"].items()
+        for name, attributes in row["metadata"].items()
     ]
-    if asked:
+    if parameters:
         click.echo()
-        table(["parameter", "type", "", "default", "options", "description"], asked, "")
-    if one["text"] is not None:
+        table(["parameter", "type", "", "default", "options", "description"], parameters, "")
+    if row["text"] is not None:
         click.echo()
-        for line in one["text"].splitlines():
+        for line in row["text"].splitlines():
             click.echo(one_line(line))
 
 

@@ -6,7 +6,7 @@ import click
 
 from postern.cli.api import client
 from postern.cli.nouns import CONNECTION, RUNBOOK_SCHEDULE
-from postern.cli.printing import json_option
+from postern.cli.printing import emit, json_option
 from postern.cli.resource_group import (
     Argument,
     Field,
@@ -20,6 +20,7 @@ from postern.cli.row_commands import print_result
 from postern.cli.scripts import runbook_parameters, script_options
 from postern.client.client import Client
 from postern.client.client_shapes import Row
+from postern.domain.text import one_line
 
 
 def _prepare(_api: Client, body: Row, key: str | None) -> Row:
@@ -115,3 +116,21 @@ def run(key: str, as_json: bool) -> None:
         begun = items.act(key, "run")
     waits = ", which waits for its review" if begun["review_id"] else ""
     print_result(begun, as_json, f"Session {begun['session_id']}{waits}: postern sessions show {begun['session_id']}")
+
+
+@schedules.command()
+@click.argument("cron", metavar="EXPRESSION")
+@click.option("--zone", default="UTC", show_default=True, help="IANA time zone.")
+@click.option("--count", type=click.IntRange(1, 20), default=5, show_default=True, help="How many.")
+@json_option
+def times(cron: str, zone: str, count: int, as_json: bool) -> None:
+    """Print when a schedule with this cron EXPRESSION would run next, in UTC."""
+    with client() as api:
+        found = api.runbook_runs.times(cron, zone, count)
+    emit(found, as_json, lambda answer: _show_times(answer, zone))
+
+
+def _show_times(answer: Row, zone: str) -> None:
+    click.echo(f"{answer['description']} ({one_line(zone)})")
+    for time in answer["times"]:
+        click.echo(time)

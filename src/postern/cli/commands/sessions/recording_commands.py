@@ -39,8 +39,10 @@ def recordings() -> None:
 def checkpoint(as_json: bool) -> None:
     """Sign the ledger as it is now, and send the checkpoint to the anchors."""
     with client() as api:
-        made = api.http.call("POST", "/recordings/checkpoints")
-    print_result(made, as_json, f"Everything up to entry {made['number']} is signed with key {made['key']}.")
+        checkpoint = api.http.call("POST", "/recordings/checkpoints")
+    print_result(
+        checkpoint, as_json, f"Everything up to entry {checkpoint['number']} is signed with key {checkpoint['key']}."
+    )
 
 
 @recordings.command()
@@ -53,13 +55,13 @@ def checkpoints(limit: int, offset: int, cursor: str | None, every: bool, as_jso
 
 
 def _show_checkpoints(page: RowPage) -> None:
-    rows = [[one["number"], local_time(one["at"]), one["key"][:16], _anchors(one)] for one in page["data"]]
+    rows = [[row["number"], local_time(row["at"]), row["key"][:16], _anchors(row)] for row in page["data"]]
     table(["entry", "time", "key", "anchors"], rows, "No checkpoints yet.")
     say_more(page)
 
 
-def _anchors(one: Row) -> str:
-    return ", ".join(_anchor(state) for state in one["anchors"]) or "-"
+def _anchors(row: Row) -> str:
+    return ", ".join(_anchor(state) for state in row["anchors"]) or "-"
 
 
 def _anchor(state: Row) -> str:
@@ -81,10 +83,10 @@ def key(as_json: bool) -> None:
 
 
 def _show_keys(answer: Row) -> None:
-    for one in answer["keys"]:
-        click.echo(one["public_key"], nl=False)
-        state = "signs now" if one["retired_at"] is None else f"until {local_time(one['retired_at'])}"
-        click.echo(f"{one['id']}  {state}", err=True)
+    for key in answer["keys"]:
+        click.echo(key["public_key"], nl=False)
+        state = "signs now" if key["retired_at"] is None else f"until {local_time(key['retired_at'])}"
+        click.echo(f"{key['id']}  {state}", err=True)
 
 
 @recordings.command("rotate-key")
@@ -94,8 +96,8 @@ def rotate_key(yes: bool, as_json: bool) -> None:
     """Sign the ledger with a new key. The old key signs the new one, so that stored keys stay valid."""
     confirm("Sign the ledger with a new key from now on?", yes)
     with client() as api:
-        made = api.http.call("POST", "/recordings/key/rotate")
-    print_result(made, as_json, f"The ledger is now signed with key {made['id']}.")
+        new_key = api.http.call("POST", "/recordings/key/rotate")
+    print_result(new_key, as_json, f"The ledger is now signed with key {new_key['id']}.")
 
 
 @recordings.command()
@@ -171,7 +173,7 @@ def verify(
         progress=proofs.counter("entries and sessions", 10_000, 1),
     )
     # A caller with a key or a checkpoint knows that the ledger was not empty.
-    empty = [one for one in reports.values() if not (one.entries or one.count > 1 or keys or anchored)]
+    empty = [report for report in reports.values() if not (report.entries or report.count > 1 or keys or anchored)]
     if as_json:
         click.echo(json.dumps({name: report.as_json() for name, report in reports.items()}, indent=2))
     else:

@@ -78,7 +78,7 @@ def sessions(as_json: bool, **query: Any) -> None:
 
 
 def _show_masking(report: Row) -> None:
-    rows = [[one["resource"], one["info_type"], one["redact_total"]] for one in report["items"]]
+    rows = [[item["resource"], item["info_type"], item["redact_total"]] for item in report["items"]]
     table([report["group_by"], "information type", "masked"], rows, "Nothing was masked.")
     if report["has_next_page"]:
         report_note(f"{report['total']} rows in total; continue with --offset")
@@ -99,8 +99,8 @@ def _show_activity(report: Row) -> None:
     titles = ["start", "sessions", "failed", "killed", "operations", "denied", "masked", "duration"]
     grouped = [report["group_by"]] if report["group_by"] else []
     rows = [
-        [_start(one["start"], report["by"]), *([one["group"]] if grouped else []), *_numbers(one)]
-        for one in report["items"]
+        [_start(item["start"], report["by"]), *([item["group"]] if grouped else []), *_numbers(item)]
+        for item in report["items"]
     ]
     table([titles[0], *grouped, *titles[1:]], rows, "No sessions.")
 
@@ -110,9 +110,9 @@ def _start(text: str, by: str) -> str:
     return text[:16].replace("T", " ") if by == "hour" else text[:10]
 
 
-def _numbers(one: Row) -> list[Any]:
+def _numbers(item: Row) -> list[Any]:
     names = ("sessions", "failed", "killed", "operations", "refused", "masked")
-    return [*(one[name] for name in names), span(one["duration_ms"] / 1000) if one["duration_ms"] else "-"]
+    return [*(item[name] for name in names), span(item["duration_ms"] / 1000) if item["duration_ms"] else "-"]
 
 
 @reports.command()
@@ -129,8 +129,13 @@ def reviews(as_json: bool, **query: Any) -> None:
 def _show_reviews(report: Row) -> None:
     names = ("asked", "waiting", "approved", "rejected", "expired", "withdrawn", "revoked", "forced", "own")
     rows = [
-        [one["resource"], *(one[name] for name in names), _wait(one["median_seconds"]), _wait(one["longest_seconds"])]
-        for one in report["items"]
+        [
+            item["resource"],
+            *(item[name] for name in names),
+            _wait(item["median_seconds"]),
+            _wait(item["longest_seconds"]),
+        ]
+        for item in report["items"]
     ]
     table([report["group_by"], *names, "median", "longest"], rows, "No reviews.")
 

@@ -13,11 +13,12 @@ from postern.cli import completion, timestamps
 from postern.cli.api import client
 from postern.cli.commands.sessions.session_hook_commands import hooks
 from postern.cli.commands.sessions.session_keeping_commands import legal_hold, purge, purges
+from postern.cli.commands.sessions.session_proof_commands import proof
 from postern.cli.commands.sessions.session_view_commands import export, replay_, watch
 from postern.cli.lazy import STILL_RUNS, AliasGroup
 from postern.cli.printing import as_text, duration, emit, fields, json_option, local_time, span, table
 from postern.cli.row_commands import print_result, say_more
-from postern.cli.scripts.reviewed import display_name, status_of
+from postern.cli.scripts.review_wait import display_name, status_of
 from postern.cli.session_ids import session_argument
 from postern.cli.status import report_note
 from postern.cli.terminal import terminal_timeline
@@ -55,6 +56,7 @@ def sessions(ctx: click.Context, as_json: bool) -> None:
     postern sessions legal-hold add ID --name "case A" --reason "court order"
     postern sessions hooks ID
     postern sessions kill ID
+    postern sessions proof ID --verify
     postern sessions verify EXPORT --key FILE
     """
     if ctx.invoked_subcommand is None:
@@ -198,7 +200,7 @@ def _show_page(page: SessionPage) -> None:
         ]
         for session_shape in page["data"]
     ]
-    if any(one.get("matches") for one in page["data"]):
+    if any(session.get("matches") for session in page["data"]):
         for row, shape in zip(rows, page["data"], strict=True):
             _print_session(row, shape)
     else:
@@ -239,35 +241,35 @@ def show(session_id: str, with_output: bool, as_json: bool) -> None:
             report_note("Nothing was recorded.")
 
 
-def _show(one: SessionShape) -> None:
-    metadata, metrics = one.get("metadata") or {}, one.get("metrics") or {}
+def _show(session: SessionShape) -> None:
+    metadata, metrics = session.get("metadata") or {}, session.get("metrics") or {}
     masked = (metrics.get("data_masking") or {}).get("info_types")
     fields(
         [
-            ("session", one["id"]),
-            ("status", _status(one)),
-            ("user", one["user"]),
-            ("connection", f"{one['connection']} ({one['connection_subtype']})"),
-            ("started", local_time(one["start_date"])),
-            ("duration", duration(one["start_date"], one["end_date"])),
+            ("session", session["id"]),
+            ("status", _status(session)),
+            ("user", session["user"]),
+            ("connection", f"{session['connection']} ({session['connection_subtype']})"),
+            ("started", local_time(session["start_date"])),
+            ("duration", duration(session["start_date"], session["end_date"])),
             ("ended by", _join_parts(metadata.get("end_reason"), metadata.get("end_detail"))),
-            ("exit code", one["exit_code"]),
-            *_review_fields(one.get("review")),
+            ("exit code", session["exit_code"]),
+            *_review_fields(session.get("review")),
             ("masked", masked),
             ("denied", metrics.get("refused") or None),
-            ("recording", _describe_purge(one.get("recording_purged_at"))),
-            ("held", one.get("held") or None),
-            ("script", (one.get("script") or {}).get("data")),
+            ("recording", _describe_purge(session.get("recording_purged_at"))),
+            ("held", session.get("held") or None),
+            ("script", (session.get("script") or {}).get("data")),
         ]
     )
 
 
-def _status(one: SessionShape) -> str:
+def _status(session: SessionShape) -> str:
     """Return the outcome of an ended session, or what it waits for."""
-    review = one.get("review")
-    if one["status"] == SessionStatus.OPEN and review is not None and review["status"] == ReviewStatus.PENDING:
+    review = session.get("review")
+    if session["status"] == SessionStatus.OPEN and review is not None and review["status"] == ReviewStatus.PENDING:
         return "waiting for review"
-    return one.get("outcome") or one["status"]
+    return session.get("outcome") or session["status"]
 
 
 def _review_fields(review: ReviewShape | None) -> list[tuple[str, Any]]:
@@ -345,8 +347,8 @@ def verify(path: Path, keys: tuple[str, ...], anchored: tuple[str, ...], as_json
     from postern.cli import proofs
     from postern.proof.export_reading import verify_package
 
-    known, lines = proofs.read_keys(keys), proofs.read_anchors(anchored)
-    report = verify_package(path, known, lines, proofs.counter("MiB"))
+    public_keys, lines = proofs.read_keys(keys), proofs.read_anchors(anchored)
+    report = verify_package(path, public_keys, lines, proofs.counter("MiB"))
     if as_json:
         click.echo(json.dumps(report.as_json(), indent=2))
     else:
@@ -355,5 +357,5 @@ def verify(path: Path, keys: tuple[str, ...], anchored: tuple[str, ...], as_json
         raise SystemExit(1)
 
 
-for _command in (watch, replay_, export, hooks, legal_hold, purge, purges):
+for _command in (watch, replay_, export, hooks, legal_hold, purge, purges, proof):
     sessions.add_command(_command)

@@ -20,8 +20,8 @@ from postern.domain.text import one_line, printable
 def hooks(session_id: str, as_json: bool) -> None:
     """Show the runs of a session's hooks with their output; for administrators and auditors."""
     with client() as api:
-        found = api.http.call("GET", f"/sessions/{quote(session_id, safe='')}/hooks")["data"]
-    emit(found, as_json, _show)
+        runs = api.http.call("GET", f"/sessions/{quote(session_id, safe='')}/hooks")["data"]
+    emit(runs, as_json, _show)
 
 
 def _show(runs: list[Row]) -> None:

@@ -45,11 +45,11 @@ def legal_hold() -> None:
 def add(session_ids: tuple[str, ...], name: str, reason: str, as_json: bool) -> None:
     """Add a legal hold: no retention and no user can purge the sessions until it is removed."""
     with client() as api:
-        made = [
+        holds = [
             api.http.call("POST", _path(session_id, "holds"), body={"name": name, "reason": reason})
             for session_id in session_ids
         ]
-    print_result(made, as_json, f"Added the legal hold {name!r} to {', '.join(session_ids)}.")
+    print_result(holds, as_json, f"Added the legal hold {name!r} to {', '.join(session_ids)}.")
 
 
 @legal_hold.command()
@@ -99,8 +99,8 @@ def purge(session_id: str, what: str, reason: str, dry_run: bool, yes: bool, as_
         if not yes:
             shape = api.sessions.get(session_id)
             confirm(f"Purge the {what} of {shape['user']} on {shape['connection']}, from {shape['start_date']}?", yes)
-        made = api.http.call("POST", _path(session_id, "purge"), body={"what": what, "reason": reason})
-    print_result(made, as_json, f"The purge has started. The ledger records it in entry {made['entry']}.")
+        purge = api.http.call("POST", _path(session_id, "purge"), body={"what": what, "reason": reason})
+    print_result(purge, as_json, f"The purge has started. The ledger records it in entry {purge['entry']}.")
 
 
 @click.command()

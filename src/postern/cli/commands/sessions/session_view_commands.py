@@ -162,14 +162,14 @@ def replay_(session_id: str, as_json: bool, speed: float, seek: float, max_pause
 def _replay_exchanges(
     api: Client, session_id: str, pace: replay.Pace, wait: replay.Wait, seek: float, *, as_json: bool
 ) -> None:
-    found = api.sessions.timeline(session_id, output=_OUTPUT, start=seek * 1000)
-    events = ((one["at"] / 1000, one) for one in found)
+    exchanges = api.sessions.timeline(session_id, output=_OUTPUT, start=seek * 1000)
+    events = ((exchange["at"] / 1000, exchange) for exchange in exchanges)
 
-    def show(one: Row) -> None:
+    def show(exchange: Row) -> None:
         if as_json:
-            click.echo(as_text(one))
+            click.echo(as_text(exchange))
         else:
-            terminal_timeline.show_exchange(one, with_output=True)
+            terminal_timeline.show_exchange(exchange, with_output=True)
 
     replay.Player(pace, wait, show, time.monotonic).play(events, seek)
 
@@ -189,8 +189,8 @@ def _replay_terminal(
         else:
             screen.write(content)
 
-    found = api.sessions.events(session_id, "o,e,r")
-    events = ((at / 1000, (kind, base64.b64decode(content))) for at, kind, content in found)
+    rows = api.sessions.events(session_id, "o,e,r")
+    events = ((at / 1000, (kind, base64.b64decode(content))) for at, kind, content in rows)
     try:
         replay.Player(pace, wait, show, time.monotonic).play(events, seek)
     finally:

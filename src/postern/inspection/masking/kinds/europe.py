@@ -52,7 +52,7 @@ def is_nie(nie: bytes) -> bool:
 
 def is_fiscal_code(code: bytes) -> bool:
     """Check the letters of a name, the date of birth (40 days later for women), the place, and the check letter."""
-    total = sum((_ITALY_EVEN if place % 2 else _ITALY_ODD)[one] for place, one in enumerate(code[:15]))
+    total = sum((_ITALY_EVEN if place % 2 else _ITALY_ODD)[sign] for place, sign in enumerate(code[:15]))
     if total % 26 != code[15] - 65:
         return False
     day = int(code[9:11].translate(_ITALY_DIGITS)) % 40

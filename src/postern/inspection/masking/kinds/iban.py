@@ -44,10 +44,10 @@ _WORD = re.compile(rb"[0-9A-Za-z_]")
 
 
 def _judge(candidate: bytes) -> tuple[int, bytes] | None:
-    wanted = LENGTHS.get(candidate[:2].upper())
-    if wanted is None:
+    letters = LENGTHS.get(candidate[:2].upper())
+    if letters is None:
         return None
-    length = _length_of(candidate, wanted)
+    length = _length_of(candidate, letters)
     if length is None:
         return None
     account = candidate[:length].replace(b" ", b"").upper()
@@ -56,11 +56,11 @@ def _judge(candidate: bytes) -> tuple[int, bytes] | None:
     return length, account[:2] + MASK + account[-4:]
 
 
-def _length_of(candidate: bytes, wanted: int) -> int | None:
-    """Return how many bytes of the candidate contain `wanted` characters, if a word ends there."""
-    length = wanted
-    while (spaces := candidate.count(b" ", 0, length)) != length - wanted:
-        length = wanted + spaces
+def _length_of(candidate: bytes, letters: int) -> int | None:
+    """Return how many bytes of the candidate contain `letters` characters, if a word ends there."""
+    length = letters
+    while (spaces := candidate.count(b" ", 0, length)) != length - letters:
+        length = letters + spaces
     if length > len(candidate) or _WORD.match(candidate, length):
         return None
     return length

@@ -84,8 +84,8 @@ def leaping(candidate: bytes, pattern: re.Pattern[bytes], judge: Judge) -> Find:
     return find
 
 
-def _more_than(count: int, found: Iterable[object]) -> bool:
-    return next(islice(found, count, None), None) is not None
+def _more_than(count: int, matches: Iterable[object]) -> bool:
+    return next(islice(matches, count, None), None) is not None
 
 
 def _add_edges(shape: bytes) -> bytes:

@@ -88,11 +88,11 @@ def children(kind: str, message: Message) -> Iterator[tuple[str, str, Message]]:
             continue
         kind_of_field = kinds.get(name, "")
         each: Any = value if type(value) is list else [value]
-        for one in each:
+        for item in each:
             if kind_of_field != type_of_node:
-                yield name, kind_of_field, one
+                yield name, kind_of_field, item
                 continue
-            for node_kind, node in one.items():
+            for node_kind, node in item.items():
                 yield name, node_kind, node
 
 
@@ -105,7 +105,7 @@ def node(value: Message | None) -> tuple[str, Message]:
 
 def names(value: list[Message] | None) -> list[str]:
     """Return the texts of a list of `String`s, with "" for other nodes, such as a star."""
-    return [one.get("String", {}).get("sval", "") for one in value or ()]
+    return [part.get("String", {}).get("sval", "") for part in value or ()]
 
 
 def type_parts(message: Message) -> list[str]:
@@ -137,12 +137,12 @@ def _statements(data: bytes, options: int) -> list[Message]:
     result = _parse(data, options)
     try:
         if result.error:
-            said = result.error.contents.message.decode(errors="replace")
+            text = result.error.contents.message.decode(errors="replace")
             # The statement's text must not be in messages: what the parser quotes can be a whole literal.
-            raise UnreadablePostgres(f"it cannot be parsed: {said.partition(_QUOTE)[0].removesuffix(' at or near')}")
+            raise UnreadablePostgres(f"it cannot be parsed: {text.partition(_QUOTE)[0].removesuffix(' at or near')}")
         written = result.parse_tree
         if len(written) > MOST_TREE:
-            raise UnreadablePostgres("it is too complex to be judged; send it in smaller parts, or use COPY")
+            raise UnreadablePostgres("it is too complex to be evaluated; send it in smaller parts, or use COPY")
         tree = json.loads(written)
     except RecursionError:
         raise UnreadablePostgres("it is nested too deeply") from None

@@ -32,17 +32,17 @@ _SETTING_WORDS: Final = ("names", "character", "charset", "collation_connection"
 _DEEPEST: Final = 4  # nested texts
 
 _RULE: Final = "client encoding"
-_HINT: Final = "Use utf8mb4 (SET NAMES utf8mb4), or a character set of one byte a character."
+_HINT: Final = "Use utf8mb4 (SET NAMES utf8mb4), or a single-byte character set."
 _SETTING: Final = Refuse(
     _RULE,
-    "this may set a client character set in which the rules of this connection could be deceived, so it was refused",
+    "this statement can set a client character set in which the connection's rules can be bypassed, so it was denied",
     _HINT,
 )
 _DOUBT: Final = Refuse(
     _RULE,
-    "this holds characters other than ASCII and comes behind a statement that was executed without its text being "
-    "known, which may have changed the client's character set",
-    "Send SET NAMES utf8mb4 by itself, and then this again.",
+    "this statement contains non-ASCII characters and follows a statement of unknown text, which may have changed the "
+    "client's character set",
+    "Run SET NAMES utf8mb4 as a separate statement, then resend this one.",
 )
 
 _tickets = itertools.count(1)
@@ -72,7 +72,7 @@ class MySqlEncodings:
         keeps = may_keep(text)
         if not (event.unread or keeps or _may_set(text) or (state.doubt and not text.isascii())):
             return FORWARD
-        size = len(text) + (state.known.size if keeps else 0)
+        size = len(text) + (state.prepared_texts.size if keeps else 0)
         task = partial(_judge, state, text, event.unread, runs=event.phase is RUN)
         work = Work(task, partial(self._conclude, event.unread))
         if size <= AT_ONCE:
@@ -91,7 +91,7 @@ class MySqlEncodings:
             return _DOUBT
         return Refuse(
             _RULE,
-            f"the client speaks {unread}, in which the rules of this connection could be deceived, so this was refused",
+            f"the client uses {unread}, in which the connection's rules can be bypassed, so this statement was denied",
             _HINT,
         )
 
@@ -107,7 +107,7 @@ class _Judgement(Enum):
 class _State:
     """The effect of a session's statements. `doubt`: one was executed whose text is unknown."""
 
-    known: PreparedTexts = field(default_factory=PreparedTexts)
+    prepared_texts: PreparedTexts = field(default_factory=PreparedTexts)
     doubt: bool = False
 
 
@@ -119,7 +119,7 @@ def _judge(state: _State, text: str, unread: str, *, runs: bool) -> tuple[_Judge
         return _Judgement.UNREAD, state
     if state.doubt and not text.isascii():
         return _Judgement.DOUBTFUL, state
-    reader = _Reader(state.known if runs else state.known.copy())
+    reader = _Reader(state.prepared_texts if runs else state.prepared_texts.copy())
     try:
         if reader.sets(text):
             return _Judgement.SETS, state
@@ -132,10 +132,10 @@ def _judge(state: _State, text: str, unread: str, *, runs: bool) -> tuple[_Judge
 class _Reader:
     """Analyses one text. `ran_unknown`: it executes something whose text is unknown."""
 
-    def __init__(self, known: PreparedTexts) -> None:
-        self._known = known
+    def __init__(self, prepared_texts: PreparedTexts) -> None:
+        self._prepared_texts = prepared_texts
         self.ran_unknown = False
-        known.begin()
+        prepared_texts.begin()
 
     def sets(self, text: str, deep: int = 0) -> bool:
         """Return True if it may set a character set that Postern cannot read. Raises Unreadable."""
@@ -150,19 +150,19 @@ class _Reader:
                 if self._run_sets(tokens, deep):
                     return True
                 if key_at(tokens, 0) != "CALL":  # the target's owner has written the procedure
-                    self._known.learn(tokens)
+                    self._prepared_texts.learn(tokens)
         return False
 
     def _run_sets(self, tokens: Sequence[SqlToken], deep: int) -> bool:
         """Return True if the text that it prepares or executes may set one."""
         if key_at(tokens, 0) not in ("PREPARE", "EXECUTE"):
             return False
-        texts = self._known.find_prepared_texts(tokens)
+        texts = self._prepared_texts.find_prepared_texts(tokens)
         self.ran_unknown |= texts is None and key_at(tokens, 0) == "EXECUTE"
         for text in texts or ():
             if not (_may_set(text) or may_keep(text)):
                 continue
-            if not self._known.runs(text):
+            if not self._prepared_texts.runs(text):
                 self.ran_unknown = True
             elif deep >= _DEEPEST or self.sets(text, deep + 1):
                 return True

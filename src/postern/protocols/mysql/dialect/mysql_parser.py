@@ -50,17 +50,19 @@ class MySqlParser(Shared):
 def judge_text(
     text: str,
     schema: TargetSchema | None,
-    one: Callable[[list[SqlToken], Judging], Statement] | None = None,
+    judge_statement: Callable[[list[SqlToken], Judging], Statement] | None = None,
     within: tuple[Key, ...] = (),
 ) -> tuple[Statement, ...]:
-    """Analyse a text by every reading. `one` analyses each statement in order, instead of `judge`."""
+    """Analyse a text by every reading. `judge_statement` analyses each statement in order, instead of `judge`."""
     judging = Judging(words.GRAMMAR, words.FUNCTIONS, schema, within)
     try:
         statements: list[Statement] = []
         for reading in readings(text):
-            said = _judge_reading(reading, judging, one or judge)
-            known = set(statements)
-            statements += [each for each in said if each not in known] if statements else said
+            read_statements = _judge_reading(reading, judging, judge_statement or judge)
+            earlier_statements = set(statements)
+            statements += (
+                [each for each in read_statements if each not in earlier_statements] if statements else read_statements
+            )
         return tuple(statements)
     except UnreadableSql as error:
         return (unknown(str(error)),)
@@ -77,7 +79,7 @@ def whole_statements(reading: StatementReading) -> list[list[SqlToken]]:
 
 
 def _judge_reading(
-    reading: StatementReading, judging: Judging, one: Callable[[list[SqlToken], Judging], Statement]
+    reading: StatementReading, judging: Judging, judge_statement: Callable[[list[SqlToken], Judging], Statement]
 ) -> list[Statement]:
     statements = whole_statements(reading)
     found_statements = []
@@ -86,7 +88,7 @@ def _judge_reading(
             rest = [token for each in statements[place:] for token in each]
             found_statements.append(_code(rest, judging, len(statements) - place > 1))
             return found_statements
-        found_statements.append(one(tokens, judging))
+        found_statements.append(judge_statement(tokens, judging))
     if reading.broken and reading.usual:
         found_statements.append(unknown(reading.broken))
     return found_statements
@@ -102,13 +104,13 @@ def judge(tokens: list[SqlToken], judging: Judging) -> Statement:
         return _query(tokens, verb, judging)
     if verb == "SET" and not by_first_words(tokens, words.STATEMENTS):
         return _set(tokens, judging)
-    found = by_first_words(tokens, words.STATEMENTS)
-    if found is None:
-        return unknown("it begins like no statement that is known", key_at(tokens, 0))
-    first, effects = found
+    entry = by_first_words(tokens, words.STATEMENTS)
+    if entry is None:
+        return unknown("its first words are not those of a known statement", key_at(tokens, 0))
+    first, effects = entry
     draft = Draft(" ".join(first), set(effects))
     if Effect.UNKNOWN in effects:
-        draft.reason = f"{first[0]} runs what its own text does not tell"
+        draft.reason = f"{first[0]} runs code that is not in its text"
     elif first[0] in ("CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME"):
         _definition(draft, tokens, judging)
     else:
@@ -140,7 +142,7 @@ def _query(tokens: list[SqlToken], verb: str, judging: Judging) -> Statement:
     if any(token.key == ":=" for token in plain):
         draft.add(Effect.SESSION)
     if verb == "WITH":
-        draft.unknown("what follows its WITH is not known")
+        draft.unknown("the statement after its WITH is not understood")
         return draft.finish()
     _judge_query(draft, plain, "INSERT" if verb == "REPLACE" else verb, judging)
     return draft.finish()
@@ -253,7 +255,7 @@ def _explain(tokens: list[SqlToken], judging: Judging) -> Statement:
     draft = Draft("EXPLAIN", {Effect.READ})
     if verb not in QUERIES:
         if runs or (key_at(inner, 0) in ("CREATE", "DROP", "ALTER") and len(inner) > 1 and inner[1].is_name):
-            draft.unknown("what it explains is not known")
+            draft.unknown("the statement that it explains is not understood")
         elif key_at(inner, 0) != "FOR":
             judging.add_names(draft, inner, 0)
         return draft.finish()
@@ -327,7 +329,7 @@ def _created_from_query(draft: Draft, tokens: list[SqlToken], judging: Judging, 
     inner = tokens[start:end]
     verb = verb_of(inner)
     if verb not in ("SELECT", "VALUES", "TABLE"):
-        draft.unknown("the query it is made from is not known")
+        draft.unknown("the query that it is created from is not understood")
         return
     statement = _query(inner, verb, judging)
     draft.objects |= statement.objects
@@ -353,7 +355,7 @@ def _code(tokens: list[SqlToken], judging: Judging, goes_on: bool) -> Statement:
     _follow_known_views(draft, judging)
     ends = key_at(tokens, len(tokens) - 1) == "END" and sum(token.key in ("BEGIN", "END") for token in tokens) == 2
     if goes_on and not ends:
-        draft.unknown("it holds code, of which it is not known where it ends")
+        draft.unknown("it contains code whose end cannot be determined")
     return draft.finish()
 
 
@@ -374,9 +376,9 @@ def _set(tokens: list[SqlToken], judging: Judging) -> Statement:
         ):
             draft.add(Effect.ADMIN)
         elif charset and charset not in words.READ_CHARSETS:
-            draft.unknown("texts that are prepared come in an encoding that is not read here")
+            draft.unknown("it can set a character set in which prepared statements are misread")
         elif token.key == "STATEMENT" and place == 1:
-            draft.unknown("it runs a statement under other settings")
+            draft.unknown("it runs a statement with different settings")
         elif token.key == "SELECT" and place >= judged:
             draft.add(Effect.READ)
             judged = _query_in_set(draft, tokens, place, judging)
@@ -408,18 +410,18 @@ def _sql_mode(draft: Draft, tokens: Sequence[SqlToken], place: int) -> None:
     ends = key_at(tokens, place + 1) in ("", ",")
     if value is None or not ends or value.key == "DEFAULT":
         if value is None or value.key != "DEFAULT":
-            draft.unknown("it sets sql_mode to what is not known")
+            draft.unknown("it sets sql_mode to a value that cannot be determined")
         return
     modes = {mode.strip().upper() for mode in value.text.split(",")} - {""}
     if (value.kind is not SqlTokenKind.STRING and value.kind is not SqlTokenKind.WORD) or modes - words.CALM_MODES:
-        draft.unknown("it sets a sql_mode in which statements are read in another way")
+        draft.unknown("it sets a sql_mode that can change how statements are read")
 
 
 def _charset(draft: Draft, tokens: Sequence[SqlToken], place: int) -> None:
     place += key_at(tokens, place) in ("=", ":=")
     value = tokens[place].text.upper() if place < len(tokens) else ""
     if value not in words.CALM_CHARSETS:
-        draft.unknown("statements that follow come in an encoding that is not read here")
+        draft.unknown("it can set a character set in which later statements are misread")
 
 
 def _plain(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:

@@ -143,12 +143,12 @@ class PreparedTexts:
         for token in filled:
             self._add(self.variables, variable_name(token), None)
 
-    def _add(self, kept: dict[str, Texts], name: str, texts: Texts) -> None:
-        before = kept.get(name, ())
+    def _add(self, stored_texts: dict[str, Texts], name: str, texts: Texts) -> None:
+        before = stored_texts.get(name, ())
         after = limit_texts((*before, *texts)) if isinstance(before, tuple) and isinstance(texts, tuple) else None
-        kept[name] = after
+        stored_texts[name] = after
         self.size += sum(map(len, after or ())) - sum(map(len, before if isinstance(before, tuple) else ()))
-        if len(kept) > MOST or self.size > MOST_LENGTH:
+        if len(stored_texts) > MOST or self.size > MOST_LENGTH:
             self.lose()
 
 
@@ -205,7 +205,7 @@ class MySqlPreparedStatements:
                 for text in texts or ():
                     if text not in judged:
                         judged[text] = self._parser.parse(text, schema)
-                prepared = [one for text in texts or () for one in judged[text]]
+                prepared = [statement for text in texts or () for statement in judged[text]]
                 statement = self._run(statement, tokens, prepared, judging)
             prepared_texts.learn(tokens)
             return statement
@@ -217,16 +217,16 @@ class MySqlPreparedStatements:
         if "execute" not in text.lower():
             return []
         texts = self._looked_into().copy()
-        found: dict[str, None] = {}
+        prepared_texts: dict[str, None] = {}
         try:
             for reading in readings(text):
                 for tokens in whole_statements(reading):
                     if key_at(tokens, 0) == "EXECUTE":
-                        found |= dict.fromkeys(texts.find_prepared_texts(tokens) or ())
+                        prepared_texts |= dict.fromkeys(texts.find_prepared_texts(tokens) or ())
                     texts.learn(tokens)
         except UnreadableSql:
             return []
-        return list(found)
+        return list(prepared_texts)
 
     def _looked_into(self) -> PreparedTexts:
         heard, self._heard = self._heard, []
@@ -236,25 +236,25 @@ class MySqlPreparedStatements:
         return self._known
 
     def _run(
-        self, found: Statement, tokens: Sequence[SqlToken], prepared: Sequence[Statement], judging: Judging
+        self, execute: Statement, tokens: Sequence[SqlToken], prepared: Sequence[Statement], judging: Judging
     ) -> Statement:
         """Add the effects of the prepared statements. PREPARE has them too, so that no review is requested in vain."""
         if not prepared:
-            return found
-        draft = Draft(found.tag, {Effect.SESSION})
+            return execute
+        draft = Draft(execute.tag, {Effect.SESSION})
         judging.add_calls(draft, [word("SELECT"), *tokens])
-        effects, objects, scans = frozenset(draft.effects), frozenset(draft.objects), found.scans
+        effects, objects, scans = frozenset(draft.effects), frozenset(draft.objects), execute.scans
         for statement in prepared:
             effects |= statement.effects
             objects |= statement.objects
             scans |= statement.scans
         return replace(
             prepared[0],
-            tag=found.tag,
+            tag=execute.tag,
             effects=effects,
             objects=objects,
             scans=scans,
-            without_where=any(one.without_where for one in prepared),
-            reason=draft.reason or next((one.reason for one in prepared if one.reason), ""),
-            untraced=next((one.untraced for one in prepared if one.untraced), found.untraced),
+            without_where=any(statement.without_where for statement in prepared),
+            reason=draft.reason or next((statement.reason for statement in prepared if statement.reason), ""),
+            untraced=next((statement.untraced for statement in prepared if statement.untraced), execute.untraced),
         )

@@ -90,6 +90,7 @@ def _pattern(mode: Mode) -> re.Pattern[str]:
 
 
 _PATTERNS = {mode: _pattern(mode) for mode in MODES}
+USUAL_PATTERN = _PATTERNS[USUAL]
 
 
 def readings(text: str) -> list[StatementReading]:
@@ -118,12 +119,12 @@ _VERSIONED = re.compile(r"/\*M?!([0-9]{5,6})?")
 
 def _servers(text: str) -> list[ServerVersion]:
     """Return servers such that every set of versioned comments that some server runs is run by one of them."""
-    found = [match.group(1) for match in _VERSIONED.finditer(text)]
-    if not found:
+    version_texts = [match.group(1) for match in _VERSIONED.finditer(text)]
+    if not version_texts:
         return [ServerVersion(NEVER - 1, False)]
-    versions = sorted({int(version) for version in found if version and OLDEST < int(version) != NEVER})
+    versions = sorted({int(version) for version in version_texts if version and OLDEST < int(version) != NEVER})
     if len(versions) >= MAX_SERVERS:
-        raise UnreadableSql("it has comments for too many versions of the server")
+        raise UnreadableSql("it has versioned comments for too many server versions")
     return [ServerVersion(version, maria) for version in reversed([OLDEST, *versions]) for maria in (False, True)]
 
 
@@ -150,7 +151,7 @@ def _read(text: str, mode: Mode, server: ServerVersion) -> StatementReading:
             elif kind not in ("blank", "comment"):
                 _append(tokens, _token(match, text, tokens))
                 if len(tokens) > MAX_TOKENS:
-                    raise UnreadableSql(f"it has more than {MAX_TOKENS} words and signs")
+                    raise UnreadableSql(f"it has more than {MAX_TOKENS} tokens")
     except UnreadableSql as error:
         return StatementReading(tuple(tokens), usual, str(error))
     return StatementReading(tuple(tokens), usual)
@@ -164,13 +165,13 @@ def _token(match: re.Match[str], text: str, tokens: list[SqlToken]) -> SqlToken:
     if match.lastgroup == "word":
         if tokens and tokens[-1].key == "." and not match.group().isdigit():
             return SqlToken(SqlTokenKind.NAME, match.group())  # after a dot nothing is a keyword
-        found = match.group()
-        if not found.isascii() and (blank := _BLANKS_OF_OTHERS.search(found)) is not None:
+        text_of_word = match.group()
+        if not text_of_word.isascii() and (blank := _BLANKS_OF_OTHERS.search(text_of_word)) is not None:
             raise UnreadableSql(f"U+{ord(blank.group()):04X} may or may not be a space")
-        if found.isdigit() and found.isascii():
-            return SqlToken(SqlTokenKind.NUMBER, found)
-        if found[0].isdigit():
-            return SqlToken(SqlTokenKind.NAME, found)
+        if text_of_word.isdigit() and text_of_word.isascii():
+            return SqlToken(SqlTokenKind.NUMBER, text_of_word)
+        if text_of_word[0].isdigit():
+            return SqlToken(SqlTokenKind.NAME, text_of_word)
     token = token_of(match, text)
     if match.lastgroup == "string" and match.group()[0] == "_" and not _is_as_written(match.group(), token):
         return SqlToken(SqlTokenKind.STRING, token.text)

@@ -27,7 +27,7 @@ class VariableText:
 
 
 Texts = tuple[str, ...] | VariableText | None
-"""Each that it may be; None where it may be any."""
+"""All possible values; None if any value is possible."""
 
 
 def fold_identifier(text: str) -> str:
@@ -67,15 +67,15 @@ def texts_of(tokens: Sequence[SqlToken]) -> Texts:
     if called not in ("CONCAT", "IF") or key_at(tokens, 1) != "(" or closing(tokens, 1) != len(tokens) - 1:
         return None
     parts = [texts_of(part) for part in split(tokens[2:-1])]
-    known = [part for part in (parts[1:] if called == "IF" else parts) if isinstance(part, tuple)]
+    known_parts = [part for part in (parts[1:] if called == "IF" else parts) if isinstance(part, tuple)]
     if called == "IF":
-        return limit_texts([*known[0], *known[1]]) if len(parts) == 3 and len(known) == 2 else None
+        return limit_texts([*known_parts[0], *known_parts[1]]) if len(parts) == 3 and len(known_parts) == 2 else None
     count = 1
-    for part in known:
+    for part in known_parts:
         count *= len(part)
-    if len(known) != len(parts) or count > _MOST:
+    if len(known_parts) != len(parts) or count > _MOST:
         return None
-    return limit_texts(["".join(found) for found in product(*known)])
+    return limit_texts(["".join(combination) for combination in product(*known_parts)])
 
 
 def limit_texts(texts: Sequence[str]) -> tuple[str, ...] | None:

@@ -51,8 +51,8 @@ class ViewResolver:
         allowed = {
             function.name for function in self.schema.functions.values() if not function.schema and function.harmless
         }
-        made = {one.name for one in self.schema.functions.values() if not one.harmless}
-        self._functions = {fold_identifier(name) for name in made - allowed}
+        harmful_names = {function.name for function in self.schema.functions.values() if not function.harmless}
+        self._functions = {fold_identifier(name) for name in harmful_names - allowed}
 
     def find_relations(self, name: ObjectName) -> list[Relation]:
         """Return every relation that some server may use for this name. Without a database it may be in any, because
@@ -71,7 +71,7 @@ class ViewResolver:
         if not relation.definition:
             return _NOTHING
         if key in within or len(within) >= _DEEPEST:
-            return ViewReach(untraced=f"views lead too deep at {'.'.join(key)}")
+            return ViewReach(untraced=f"views are nested too deeply at {'.'.join(key)}")
         view_reach = self._judge_view(relation, judge(relation.definition, self.schema, (*within, key)))
         # Results below may have been cut off there, so they are not cached.
         if not within or not view_reach.untraced:
@@ -85,12 +85,12 @@ class ViewResolver:
         name = f"{relation.schema}.{relation.name}"
         text = fold_identifier(relation.definition)
         if any(function in text for function in self._functions):
-            reason = f"the view {name} calls a function, and what that does is not known"
+            reason = f"the view {name} calls a function whose effect is unknown"
             return ViewReach(effects | {Effect.UNKNOWN}, objects, reason, untraced)
         if Effect.UNKNOWN in effects or not statements:
             untraced = untraced or (
-                f"what the view {name} reads is not known; if its definition is hidden, grant SHOW VIEW on it to the "
-                "connection's user"
+                f"the tables that the view {name} reads are unknown; if its definition is hidden, grant SHOW VIEW on "
+                "it to the connection's user"
             )
         return ViewReach(effects - {Effect.UNKNOWN}, objects, untraced=untraced)
 

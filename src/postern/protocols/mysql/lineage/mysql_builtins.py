@@ -97,8 +97,8 @@ QUOTING: Final = frozenset({"column_stats", "general_log", "slow_log", "innodb_t
 
 # SHOW statements whose result quotes no data and no queries of other sessions.
 SHOWS: Final = tuple(
-    tuple(one.split())
-    for one in [
+    tuple(phrase.split())
+    for phrase in [
         "\n    AUTHORS",
         "CHARACTER SET",
         "CHARSET",
@@ -151,5 +151,5 @@ CALM_COUNTERS: Final = (
     "uptime", "wsrep",
 )  # fmt: skip
 SHOWS_SETTINGS: Final = tuple(
-    tuple(one.split()) for one in ["VARIABLES", "GLOBAL VARIABLES", "SESSION VARIABLES", "LOCAL VARIABLES"]
+    tuple(phrase.split()) for phrase in ["VARIABLES", "GLOBAL VARIABLES", "SESSION VARIABLES", "LOCAL VARIABLES"]
 )

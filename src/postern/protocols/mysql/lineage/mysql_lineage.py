@@ -50,35 +50,35 @@ class MySqlLineage:
         return None if outs is None or any(out.many for out in outs) else tuple(out.sources for out in outs)
 
     def read(
-        self, text: str, schema: TargetSchema, state: SessionState = _NO_STATE, given: Sources = NOTHING
+        self, text: str, schema: TargetSchema, state: SessionState = _NO_STATE, bind_sources: Sources = NOTHING
     ) -> tuple[MysqlRead, ...] | None:
         """Return the analysis of each statement of the text, by every reading and for each possible default database;
         None if it cannot be tokenised, or is too large or too deep."""
         if _is_never_read(text):
             return None
         stored_readings = self._snapshots.of(schema)
-        key = (state, given)
+        key = (state, bind_sources)
         shape = None if (text, key) in stored_readings else MYSQL_SHAPES.of(text)
         return stored_readings.of(
-            text if shape is None else shape, key, lambda: _read(text, stored_readings.catalogue, state, given)
+            text if shape is None else shape, key, lambda: _read(text, stored_readings.catalogue, state, bind_sources)
         )
 
     def unread(
-        self, text: str, schema: TargetSchema, state: SessionState = _NO_STATE, given: Sources = NOTHING
+        self, text: str, schema: TargetSchema, state: SessionState = _NO_STATE, bind_sources: Sources = NOTHING
     ) -> UnreadText | None:
         """Return what another process has to read for `read`, or None if nothing."""
-        stored_readings, key = self._snapshots.of(schema), (state, given)
+        stored_readings, key = self._snapshots.of(schema), (state, bind_sources)
         words = MYSQL_SHAPES.of(text) or text
         if _is_never_read(text) or (text, key) in stored_readings or (words, key) in stored_readings:
             return None
 
-        def keep(found: object) -> None:
-            stored_readings.keep(words, key, cast("tuple[MysqlRead, ...] | None", found))
+        def keep(reads: object) -> None:
+            stored_readings.keep(words, key, cast("tuple[MysqlRead, ...] | None", reads))
 
         def make_task() -> Callable[[], object]:
-            return partial(_read_elsewhere, pack_schema(schema), text, state, given)
+            return partial(_read_elsewhere, pack_schema(schema), text, state, bind_sources)
 
-        return UnreadText(len(text), partial(self.read, text, schema, state, given), make_task, keep)
+        return UnreadText(len(text), partial(self.read, text, schema, state, bind_sources), make_task, keep)
 
     def catalogue(self, schema: TargetSchema) -> MysqlLineageCatalogue:
         return self._snapshots.of(schema).catalogue
@@ -93,20 +93,22 @@ def _own() -> MySqlLineage:
     return MySqlLineage()
 
 
-def _read_elsewhere(ref: SchemaRef, text: str, state: SessionState, given: Sources) -> tuple[MysqlRead, ...] | None:
+def _read_elsewhere(
+    ref: SchemaRef, text: str, state: SessionState, bind_sources: Sources
+) -> tuple[MysqlRead, ...] | None:
     """Read in another process, which caches the schema."""
-    return _own().read(text, ref.load(), state, given)
+    return _own().read(text, ref.load(), state, bind_sources)
 
 
 def _read(
-    text: str, catalogue: MysqlLineageCatalogue, state: SessionState, given: Sources
+    text: str, catalogue: MysqlLineageCatalogue, state: SessionState, bind_sources: Sources
 ) -> tuple[MysqlRead, ...] | None:
     try:
         ways, databases, work = readings(text), state.databases or ("",), WorkBudget()
         if sum(len(way.tokens) for way in ways) * len(databases) > MOST_TOKENS:
             raise TooMuch
         of = [
-            [read for way in ways for read in MysqlStatements(catalogue, state, database, given, work).read(way)]
+            [read for way in ways for read in MysqlStatements(catalogue, state, database, bind_sources, work).read(way)]
             for database in databases
         ]
         if not all(any(read.fails for read in reads) for reads in of):
@@ -130,13 +132,13 @@ def _catalogue(schema: TargetSchema) -> MysqlLineageCatalogue:
             reader = MysqlStatements(catalogue, _OF_A_VIEW, relation.schema)
             if not column:
                 return reader.definition(tokens)
-            own = frozenset(relation.columns) - {column}
+            other_columns = frozenset(relation.columns) - {column}
             return reader.expression(
                 tokens,
                 [
                     Out(column_name(name), frozenset({ColumnRef(relation.schema, relation.name, name)}))
                     for name in relation.columns
-                    if name in own
+                    if name in other_columns
                 ],
             )
         except (UnreadableSql, TooMuch, RecursionError, MemoryError):

@@ -18,11 +18,15 @@ def column_name(text: str) -> str:
     return text.lower() if text.isascii() else text
 
 
-def may_be(one: str | None, name: str) -> bool:
+def may_be(column: str | None, name: str) -> bool:
     """Return True if some server may treat the two names as equal, although they are spelled differently."""
-    if one is None:
+    if column is None:
         return True
-    return one != name and not (one.isascii() and name.isascii()) and fold_identifier(one) == fold_identifier(name)
+    return (
+        column != name
+        and not (column.isascii() and name.isascii())
+        and fold_identifier(column) == fold_identifier(name)
+    )
 
 
 RULES: Final = NameRules(fold=fold_identifier, may_be=may_be, hides=False, rows=False, sees_aliases=True, widest=4096)

@@ -41,7 +41,7 @@ Windows = Sequence[exp.Expr]
 
 
 class MysqlExpressions:
-    """Translates expressions. `query` translates a query inside an expression; `given` are the sources of bind
+    """Translates expressions. `query` translates a query inside an expression; `bind_sources` are the sources of bind
     variables."""
 
     def __init__(
@@ -49,13 +49,13 @@ class MysqlExpressions:
         state: SessionState,
         work: WorkBudget,
         spelled: SpelledQuery,
-        given: Sources,
+        bind_sources: Sources,
         query: Callable[[exp.Expr], rel.Query],
     ) -> None:
         self._state = state
         self._work = work
         self._spelled = spelled
-        self._given = given
+        self._bind_sources = bind_sources
         self._query = query
         self.windows: Windows = ()
 
@@ -64,15 +64,15 @@ class MysqlExpressions:
         knows the precedence."""
         if isinstance(value, exp.Column):
             return _reference(value)
-        found: list[rel.Expression] = []
-        self._add(value, found)
-        made: rel.Expression = rel.Made(tuple(found)) if found else rel.CONSTANT
+        parts: list[rel.Expression] = []
+        self._add(value, parts)
+        expression: rel.Expression = rel.Made(tuple(parts)) if parts else rel.CONSTANT
         names = (
             [name for node in _inside(value) for name in self.find_assigned_variables(node)]
             if self._spelled.assigns
             else ()
         )
-        return rel.Assigned(tuple(names), made) if names else made
+        return rel.Assigned(tuple(names), expression) if names else expression
 
     def all(self, values: Iterable[exp.Expr]) -> rel.Expression:
         return rel.Made(tuple([self.of(value) for value in values]))
@@ -85,63 +85,65 @@ class MysqlExpressions:
         elif isinstance(node, exp.Anonymous) and node.expressions and unknown_function_name(node) == LAST:
             yield LAST_ID
 
-    def _add_inside(self, node: exp.Expr, found: list[rel.Expression], but: object = None) -> None:
+    def _add_inside(self, node: exp.Expr, expressions: list[rel.Expression], but: object = None) -> None:
         for child in node.iter_expressions():
             if child is not but:
-                self._add(child, found)
+                self._add(child, expressions)
 
-    def _add(self, node: exp.Expr, found: list[rel.Expression]) -> None:
-        """Add the parts of a node to `found`."""
+    def _add(self, node: exp.Expr, expressions: list[rel.Expression]) -> None:
+        """Add the parts of a node to `expressions`."""
         self._work.step()
         if isinstance(node, _EMPTY):
             return
         if isinstance(node, exp.Column):
-            found.append(_reference(node))
+            expressions.append(_reference(node))
         elif isinstance(node, exp.Identifier | exp.Var):
-            found.append(rel.Word(column_name(node.name)))
+            expressions.append(rel.Word(column_name(node.name)))
         elif isinstance(node, exp.Exists):
             for child in node.iter_expressions():
                 is_query = isinstance(child, exp.Query)
-                found.append(rel.InnerQuery(self._query(child), exists=True) if is_query else rel.UNKNOWABLE)
+                expressions.append(rel.InnerQuery(self._query(child), exists=True) if is_query else rel.UNKNOWABLE)
         elif isinstance(node, exp.Query):
-            found.append(rel.InnerQuery(self._query(node)))
+            expressions.append(rel.InnerQuery(self._query(node)))
         elif isinstance(node, exp.Placeholder):
-            found.append(rel.KnownValue(self._given))
+            expressions.append(rel.KnownValue(self._bind_sources))
         elif isinstance(node, exp.Parameter):
             name = node.this.name
             is_name = isinstance(node.this, exp.Var)
-            found.append(rel.VariableValue(self._spelled.variables.get(name, name)) if is_name else rel.UNKNOWABLE)
+            expressions.append(
+                rel.VariableValue(self._spelled.variables.get(name, name)) if is_name else rel.UNKNOWABLE
+            )
         elif isinstance(node, exp.SessionParameter):
-            found.append(self._setting(node))
+            expressions.append(self._setting(node))
         else:
-            self._add_call(node, found)
+            self._add_call(node, expressions)
 
-    def _add_call(self, node: exp.Expr, found: list[rel.Expression]) -> None:
+    def _add_call(self, node: exp.Expr, expressions: list[rel.Expression]) -> None:
         name = unknown_function_name(node)
         if name in _SEQUENCES:
             return
         if name == LAST:
-            found.append(rel.VariableValue(LAST_ID))
-            self._add_inside(node, found)
+            expressions.append(rel.VariableValue(LAST_ID))
+            self._add_inside(node, expressions)
         elif name == FOREIGN or (isinstance(node, _OTHER) and name not in _ANONYMOUS):
-            found.append(rel.UNKNOWABLE)
+            expressions.append(rel.UNKNOWABLE)
         elif isinstance(node, exp.Count):
             for value in _arguments_of_count(node):
                 column = passed_through(value)
                 if column is None:
-                    self._add(value, found)
+                    self._add(value, expressions)
                 else:
-                    found.append(rel.Counted(column))
+                    expressions.append(rel.Counted(column))
         elif isinstance(node, exp.Window):
             alias = node.args.get("alias")
-            self._add_inside(node, found, but=alias)
+            self._add_inside(node, expressions, but=alias)
             # `over w` may mean each window of the query, and these may refer to each other.
             for window in self.windows if alias is not None else ():
-                self._add_inside(window, found, but=window.args.get("alias"))
+                self._add_inside(window, expressions, but=window.args.get("alias"))
         elif isinstance(node, _PLAIN) or name in _ANONYMOUS:
-            self._add_inside(node, found)
+            self._add_inside(node, expressions)
         else:
-            found.append(rel.UNKNOWABLE)
+            expressions.append(rel.UNKNOWABLE)
 
     def _setting(self, node: exp.SessionParameter) -> rel.Expression:
         name = node.name.lower()
@@ -190,13 +192,15 @@ _UNKNOWN_ROWS: Final = rel.UnknownRows()
 
 
 class MysqlQueries:
-    """The MySQL and MariaDB front end of relational terms. `given` are the sources of bind variables."""
+    """The MySQL and MariaDB front end of relational terms. `bind_sources` are the sources of bind variables."""
 
-    def __init__(self, state: SessionState, work: WorkBudget, spelled: SpelledQuery, given: Sources = NOTHING) -> None:
+    def __init__(
+        self, state: SessionState, work: WorkBudget, spelled: SpelledQuery, bind_sources: Sources = NOTHING
+    ) -> None:
         self._work = work
         self._doubtful = spelled.doubtful
         self._assigns = spelled.assigns
-        self.expressions = MysqlExpressions(state, work, spelled, given, self.query)
+        self.expressions = MysqlExpressions(state, work, spelled, bind_sources, self.query)
 
     def query(self, node: exp.Expr) -> rel.Query:
         around, self.expressions.windows = self.expressions.windows, ()
@@ -246,17 +250,17 @@ class MysqlQueries:
 
     def _conditions(self, node: exp.Expr) -> rel.Conditions | None:
         """Return the clauses that only filter or sort. They are not in the result, but their assignments count."""
-        found = [*[node.args.get(name) for name in _CLAUSES], *[join.args.get("on") for join in _joins(node)]]
-        clauses = [clause for clause in found if isinstance(clause, exp.Expr)]
+        arguments = [*[node.args.get(name) for name in _CLAUSES], *[join.args.get("on") for join in _joins(node)]]
+        clauses = [clause for clause in arguments if isinstance(clause, exp.Expr)]
         windows = self.expressions.windows
 
-        def conditions(wanted: bool) -> Sequence[rel.Expression]:
+        def conditions(is_needed: bool) -> Sequence[rel.Expression]:
             around, self.expressions.windows = self.expressions.windows, windows
             try:
                 return [
                     self.expressions.of(child)
                     for clause in clauses
-                    if wanted or _puts(clause)
+                    if is_needed or _puts(clause)
                     for child in (clause.iter_expressions() if _is_clause(clause) else (clause,))
                 ]
             finally:

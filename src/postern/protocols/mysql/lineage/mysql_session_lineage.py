@@ -79,7 +79,7 @@ class MySqlSessionLineage:
                 return unread
         for read in self._read(statement) or ():
             for text in self._find_executed_texts(read) or ():
-                unread = self._lineage.unread(text, schema, state, read.given)
+                unread = self._lineage.unread(text, schema, state, read.bind_sources)
                 if unread is not None:
                     return unread
         return None
@@ -126,7 +126,7 @@ class MySqlSessionLineage:
             yield None
             return
         for text in texts:
-            reads = self._lineage.read(text, schema, self._now(schema), read.given)
+            reads = self._lineage.read(text, schema, self._now(schema), read.bind_sources)
             yield None if reads is None or any(inner.runs or inner.prepares for inner in reads) else reads
 
     def _find_executed_texts(self, read: MysqlRead) -> tuple[str, ...] | None:
@@ -159,10 +159,10 @@ class MySqlSessionLineage:
             self._used = None if len(self._used) >= _DATABASES else (*self._used, read.uses)
         names, variables = state.names | read.names, state.variables
         if read.puts:
-            held = dict(variables)
+            sources_by_name = dict(variables)
             for name, sources in read.puts:
-                held[name] = union([held.get(name, NOTHING), sources])
-            variables = frozenset(held.items())
+                sources_by_name[name] = union([sources_by_name.get(name, NOTHING), sources])
+            variables = frozenset(sources_by_name.items())
         lost = state.lost or read.lost or len(variables) > _NAMES
         everything = state.everything or read.everything or len(names) > _NAMES
         settings = state.settings and read.settings
@@ -170,13 +170,13 @@ class MySqlSessionLineage:
         if changed != state:
             self._state = changed
 
-    def _add(self, kept: dict[str, Texts], name: str, texts: Texts) -> None:
+    def _add(self, stored_texts: dict[str, Texts], name: str, texts: Texts) -> None:
         """Add one more meaning. A name that may mean anything stays so."""
-        before = kept.get(name, ())
-        if not isinstance(before, tuple) or not isinstance(texts, tuple) or len(kept) > _NAMES:
-            kept[name] = None
+        before = stored_texts.get(name, ())
+        if not isinstance(before, tuple) or not isinstance(texts, tuple) or len(stored_texts) > _NAMES:
+            stored_texts[name] = None
         else:
-            kept[name] = limit_texts((*before, *texts))
+            stored_texts[name] = limit_texts((*before, *texts))
 
     def _trace_columns(self, statement: str, columns: Sequence[Column]) -> Outs | None:
         reads = self._read(statement)
@@ -211,7 +211,7 @@ class MySqlSessionLineage:
         if table and not keys and catalogue.find_relation_keys("", table):
             return Out(None, None)  # a table of that name that the snapshot does not have
         for key in keys:
-            outs = [one for one in catalogue.outs(catalogue.schema.relations[key]) if one.name == column_name(name)]
+            outs = [out for out in catalogue.outs(catalogue.schema.relations[key]) if out.name == column_name(name)]
             sources.append(merge_sources(outs) if outs or not schema else None)
         return Out(None, union(sources), plain=out.plain)
 

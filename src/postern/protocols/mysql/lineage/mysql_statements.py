@@ -63,7 +63,7 @@ class MysqlRead:
 
     `opens` is what HANDLER opens under a name, `handler` the one whose rows it returns. `prepares` is a name and what
     is prepared under it; `executes` is the name, or the texts themselves, that it `runs` with variables made of
-    `given`.
+    `bind_sources`.
 
     After it: `names` and `everything` are in doubt as in `SessionState`; `uses` is the new default database; `puts` are
     sources added to variables, `texts` their possible texts; `lost` and not `settings` are as in `SessionState`. It
@@ -76,7 +76,7 @@ class MysqlRead:
     prepares: tuple[str, Texts] | None = None
     executes: str | Texts = None
     runs: bool = False
-    given: Sources = NOTHING
+    bind_sources: Sources = NOTHING
     names: frozenset[str] = frozenset()
     everything: bool = False
     uses: str = ""
@@ -91,7 +91,7 @@ LOST: Final = MysqlRead((UNKNOWN,), everything=True, lost=True, settings=False)
 
 
 class MysqlStatements:
-    """Analyses one reading of a text. `database` is the default database, `given` are the sources of its bind
+    """Analyses one reading of a text. `database` is the default database, `bind_sources` are the sources of its bind
     variables; `work` is a budget shared by everything for one text."""
 
     def __init__(
@@ -99,13 +99,13 @@ class MysqlStatements:
         catalogue: MysqlLineageCatalogue,
         state: SessionState,
         database: str,
-        given: Sources = NOTHING,
+        bind_sources: Sources = NOTHING,
         work: WorkBudget | None = None,
     ) -> None:
         self._catalogue = catalogue
         self._state = state
         self._database = database
-        self._given = given
+        self._bind_sources = bind_sources
         self._work = work or WorkBudget()
         self._judging = Judging(words.GRAMMAR, words.FUNCTIONS, catalogue.schema)
 
@@ -139,12 +139,12 @@ class MysqlStatements:
             return _OTHERS[first](self, tokens)
         if verb in QUERIES:
             return self._query(tokens, verb)
-        known = by_first_words(tokens, words.STATEMENTS)
-        if known is None or Effect.UNKNOWN in known[1]:
+        entry = by_first_words(tokens, words.STATEMENTS)
+        if entry is None or Effect.UNKNOWN in entry[1]:
             return LOST
         if first in ("CREATE", "ALTER", "DROP", "RENAME"):
             return self._definition(tokens)
-        answer = _ANY if known[1] & {Effect.ADMIN, Effect.READ} else None
+        answer = _ANY if entry[1] & {Effect.ADMIN, Effect.READ} else None
         if first in ("CHECKSUM", "BACKUP", "CLONE"):
             answer = (UNKNOWN,)
         return self._analyse_without_tree(tokens, MysqlRead(answer))
@@ -193,7 +193,7 @@ class MysqlStatements:
         resolver = LineageResolver(RULES, tables, self._work, variables)
         try:
             spelled_query = self._spell_query(plain, verb)
-            queries = MysqlQueries(self._state, self._work, spelled_query, self._given)
+            queries = MysqlQueries(self._state, self._work, spelled_query, self._bind_sources)
             query = queries.change(spelled_query.tree) if verb in _CHANGES else queries.query(spelled_query.tree)
             outs = _resolve_until_stable(query, resolver, variables, targets)
         except UnreadableSql:
@@ -245,13 +245,13 @@ class MysqlStatements:
 
     def _show(self, tokens: list[SqlToken]) -> MysqlRead:
         for count in (4, 3, 2, 1):
-            found = keys(tokens[1:], count)
-            if found in builtins.SHOWS:
+            phrase = keys(tokens[1:], count)
+            if phrase in builtins.SHOWS:
                 return self._analyse_without_tree(tokens, MysqlRead(_ANY))
-            if found in builtins.SHOWS_SETTINGS:
+            if phrase in builtins.SHOWS_SETTINGS:
                 calm = self._state.settings and not self._state.lost
                 return self._analyse_without_tree(tokens, MysqlRead(_ANY if calm else (UNKNOWN,)))
-            if found in builtins.SHOWS_COUNTERS:
+            if phrase in builtins.SHOWS_COUNTERS:
                 calm = _counts_calmly(tokens[1 + count :])
                 return self._analyse_without_tree(tokens, MysqlRead(_ANY if calm else (Out(None, NOTHING), UNKNOWN)))
         return self._analyse_without_tree(tokens, MysqlRead((UNKNOWN,)))
@@ -261,7 +261,7 @@ class MysqlStatements:
             return self._analyse_without_tree(tokens, MysqlRead())
         if key_at(tokens, 1) == "STATEMENT":
             return self._under_settings(tokens)
-        known = Effect.UNKNOWN not in judge(tokens, self._judging).effects
+        is_known = Effect.UNKNOWN not in judge(tokens, self._judging).effects
         puts: dict[str, Sources] = {}
         texts: list[tuple[str, Texts]] = []
         settings = True
@@ -283,9 +283,9 @@ class MysqlStatements:
             texts += inner.texts
             if name:
                 puts[name] = union([puts.get(name, NOTHING), sources])
-        lost = self._runs_code(tokens) or not known or may_respell(tokens)
+        lost = self._runs_code(tokens) or not is_known or may_respell(tokens)
         return MysqlRead(
-            everything=not known,
+            everything=not is_known,
             puts=frozenset(puts.items()),
             texts=tuple(texts),
             lost=lost,
@@ -300,8 +300,14 @@ class MysqlStatements:
     def _under_settings(self, tokens: list[SqlToken]) -> MysqlRead:
         """Analyse SET STATEMENT … FOR a statement."""
         place = next((at for at, token in enumerate(tokens) if token.key == "FOR"), len(tokens))
-        said = " ".join(token.text.lower() for token in tokens[:place])
-        if place == len(tokens) or "(" in said or "sql_mode" in said or "character_set" in said or "@" in said:
+        settings_text = " ".join(token.text.lower() for token in tokens[:place])
+        if (
+            place == len(tokens)
+            or "(" in settings_text
+            or "sql_mode" in settings_text
+            or "character_set" in settings_text
+            or "@" in settings_text
+        ):
             return LOST
         return self._statement(tokens[place + 1 :])
 
@@ -335,12 +341,12 @@ class MysqlStatements:
             column_refs, _ = self._value(tokens[using + 1 :])
         if key_at(tokens, 1) == "IMMEDIATE":
             return MysqlRead(
-                executes=texts_of(tokens[2:using]), runs=True, given=column_refs, lost=self._runs_code(tokens)
+                executes=texts_of(tokens[2:using]), runs=True, bind_sources=column_refs, lost=self._runs_code(tokens)
             )
         if using != 2:
             return LOST
         return MysqlRead(
-            executes=fold_identifier(tokens[1].text), runs=True, given=column_refs, lost=self._runs_code(tokens)
+            executes=fold_identifier(tokens[1].text), runs=True, bind_sources=column_refs, lost=self._runs_code(tokens)
         )
 
     def _call(self, tokens: list[SqlToken]) -> MysqlRead:

@@ -52,8 +52,8 @@ def new_salt() -> bytes:
     return bytes(data[:SALT])
 
 
-def _xor(one: bytes, other: bytes) -> bytes:
-    return bytes([a ^ b for a, b in zip(one, other, strict=True)])
+def _xor(data: bytes, other: bytes) -> bytes:
+    return bytes([a ^ b for a, b in zip(data, other, strict=True)])
 
 
 def native(password: bytes, salt: bytes) -> bytes:
@@ -78,12 +78,12 @@ def double(password: bytes) -> bytes:
     return hashlib.sha256(hashlib.sha256(password).digest()).digest()
 
 
-def proves(proof: bytes, salt: bytes, kept: bytes) -> bool:
-    """Return True if `proof` was made by `caching` from the password whose `double` is `kept`."""
-    if len(proof) != len(kept):
+def proves(proof: bytes, salt: bytes, digest: bytes) -> bool:
+    """Return True if `proof` was made by `caching` from the password whose `double` is `digest`."""
+    if len(proof) != len(digest):
         return False
-    first = _xor(proof, hashlib.sha256(kept + salt[:SALT]).digest())
-    return hmac.compare_digest(hashlib.sha256(first).digest(), kept)
+    first = _xor(proof, hashlib.sha256(digest + salt[:SALT]).digest())
+    return hmac.compare_digest(hashlib.sha256(first).digest(), digest)
 
 
 def _xor_with_salt(text: bytes, salt: bytes) -> bytes:
@@ -104,8 +104,8 @@ def encrypt_password(password: bytes, salt: bytes, pem: bytes) -> bytes:
         raise ProtocolViolation("the target sent a public key that is not an RSA key")
     if not _MIN_BITS <= key.key_size <= _MAX_BITS:
         raise Unavailable(
-            f"the target's RSA key has {key.key_size} bits, and only {_MIN_BITS} to {_MAX_BITS} are taken; "
-            "give it another one, or enable TLS there"
+            f"the target's RSA key has {key.key_size} bits, but only {_MIN_BITS} to {_MAX_BITS} are accepted; "
+            "replace the key, or enable TLS at the target"
         )
     plain = _xor_with_salt(password + b"\0", salt[:SALT])
     if len(plain) > key.key_size // 8 - 42:  # the maximum of OAEP with SHA-1

@@ -27,23 +27,23 @@ _BASE_X: Final = 151122213495354007725011514095885315114540126930418572060461132
 _BASE: Final[_Point] = (_BASE_X, _BASE_Y, 1, _BASE_X * _BASE_Y % _P)
 
 
-def _add(one: _Point, other: _Point) -> _Point:
-    a = (one[1] - one[0]) * (other[1] - other[0]) % _P
-    b = (one[1] + one[0]) * (other[1] + other[0]) % _P
-    c = 2 * one[3] * other[3] * _D % _P
-    d = 2 * one[2] * other[2] % _P
+def _add(point: _Point, other: _Point) -> _Point:
+    a = (point[1] - point[0]) * (other[1] - other[0]) % _P
+    b = (point[1] + point[0]) * (other[1] + other[0]) % _P
+    c = 2 * point[3] * other[3] * _D % _P
+    d = 2 * point[2] * other[2] % _P
     e, f, g, h = b - a, d - c, d + c, b + a
     return e * f % _P, g * h % _P, f * g % _P, e * h % _P
 
 
 def _times(scalar: int) -> _Point:
     """Return the base point times `scalar`. Every bit costs the same two additions."""
-    found, doubled = _ZERO, _BASE
+    total, doubled = _ZERO, _BASE
     for bit in range(256):
-        added = _add(found, doubled)
-        found = added if scalar >> bit & 1 else found
+        added = _add(total, doubled)
+        total = added if scalar >> bit & 1 else total
         doubled = _add(doubled, doubled)
-    return found
+    return total
 
 
 def _encode_point(point: _Point) -> bytes:

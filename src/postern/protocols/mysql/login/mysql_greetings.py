@@ -100,20 +100,20 @@ class Greeting:
         return self.version.removeprefix(_MARIADB_MARK)
 
 
-def greeting(one: Greeting) -> bytes:
-    if len(one.salt) != SALT or b"\0" in one.salt:
+def greeting(content: Greeting) -> bytes:
+    if len(content.salt) != SALT or b"\0" in content.salt:
         raise ValueError("a salt must have 20 bytes without NUL")
-    low, high = one.capabilities & 0xFFFF, one.capabilities >> 16 & 0xFFFF
-    extended = 0 if one.capabilities & LONG_PASSWORD else one.capabilities >> 32
+    low, high = content.capabilities & 0xFFFF, content.capabilities >> 16 & 0xFFFF
+    extended = 0 if content.capabilities & LONG_PASSWORD else content.capabilities >> 32
     return m.packet(
         0,
         b"\x0a",
-        m.cstring(one.version.encode()),
-        m.packed32(one.thread),
-        one.salt[:8] + b"\0",
-        struct.pack("<HBHHB6xI", low, one.collation & 0xFF, one.status, high, SALT + 1, extended),
-        one.salt[8:] + b"\0",
-        m.cstring(one.plugin.encode()),
+        m.cstring(content.version.encode()),
+        m.packed32(content.thread),
+        content.salt[:8] + b"\0",
+        struct.pack("<HBHHB6xI", low, content.collation & 0xFF, content.status, high, SALT + 1, extended),
+        content.salt[8:] + b"\0",
+        m.cstring(content.plugin.encode()),
     )
 
 
@@ -166,38 +166,38 @@ class Response:
     max_packet: int = 1 << 30
 
 
-def _head(one: Response, others: int = 0) -> bytes:
+def _head(answer: Response, others: int = 0) -> bytes:
     """Encode the common part of an SSLRequest and a HandshakeResponse41: MariaDB uses the capabilities of the first.
     `CONNECT_WITH_DB` and other layout flags follow from the content."""
-    capabilities = one.capabilities & ~(CONNECT_WITH_DB | CONNECT_ATTRS | SSL) | NEEDED | others
-    capabilities |= CONNECT_WITH_DB if one.database is not None else 0
-    capabilities |= CONNECT_ATTRS if one.attributes else 0
+    capabilities = answer.capabilities & ~(CONNECT_WITH_DB | CONNECT_ATTRS | SSL) | NEEDED | others
+    capabilities |= CONNECT_WITH_DB if answer.database is not None else 0
+    capabilities |= CONNECT_ATTRS if answer.attributes else 0
     extended = capabilities >> 32
     if extended:
         capabilities &= ~LONG_PASSWORD
-    return _RESPONSE.pack(capabilities & 0xFFFFFFFF, one.max_packet, one.collation & 0xFF, extended)
+    return _RESPONSE.pack(capabilities & 0xFFFFFFFF, answer.max_packet, answer.collation & 0xFF, extended)
 
 
-def ssl_request(sequence: int, one: Response) -> bytes:
+def ssl_request(sequence: int, answer: Response) -> bytes:
     """Encode the SSLRequest that precedes the response."""
-    return m.packet(sequence, _head(one, SSL))
+    return m.packet(sequence, _head(answer, SSL))
 
 
-def response(sequence: int, one: Response, *, encrypted: bool = False) -> bytes:
+def response(sequence: int, answer: Response, *, encrypted: bool = False) -> bytes:
     """Encode a response. `encrypted`: an SSLRequest was sent before it."""
-    if one.capabilities & PLUGIN_AUTH_LENENC:
-        proof = m.lenenc_text(one.proof)
+    if answer.capabilities & PLUGIN_AUTH_LENENC:
+        proof = m.lenenc_text(answer.proof)
     else:
-        proof = len(one.proof).to_bytes(1, "little") + one.proof
-    pairs = b"".join([m.lenenc_text(key) + m.lenenc_text(value) for key, value in one.attributes.items()])
+        proof = len(answer.proof).to_bytes(1, "little") + answer.proof
+    pairs = b"".join([m.lenenc_text(key) + m.lenenc_text(value) for key, value in answer.attributes.items()])
     return m.packet(
         sequence,
-        _head(one, SSL if encrypted else 0),
-        m.cstring(one.user),
+        _head(answer, SSL if encrypted else 0),
+        m.cstring(answer.user),
         proof,
-        b"" if one.database is None else m.cstring(one.database),
-        m.cstring(one.plugin.encode()),
-        m.lenenc_text(pairs) if one.attributes else b"",
+        b"" if answer.database is None else m.cstring(answer.database),
+        m.cstring(answer.plugin.encode()),
+        m.lenenc_text(pairs) if answer.attributes else b"",
     )
 
 
@@ -209,7 +209,7 @@ def parse_response(payload: bytes, offered: int) -> Response:
     """Parse a response. `offered` are the greeting's capabilities: others that the client sets are ignored, also for
     the layout. Raises ProtocolViolation."""
     if len(payload) < _RESPONSE.size:
-        raise ProtocolViolation("the client's answer to the greeting is too short")
+        raise ProtocolViolation("the client's response to the greeting is too short")
     capabilities, max_packet, collation, extended = _RESPONSE.unpack_from(payload, 0)
     if not capabilities & LONG_PASSWORD:
         capabilities |= extended << 32
@@ -223,7 +223,7 @@ def parse_response(payload: bytes, offered: int) -> Response:
     elif pos < end:
         stop = pos + 1 + payload[pos]
         if stop > end:
-            raise ProtocolViolation("the client's answer to the greeting is shorter than its fields")
+            raise ProtocolViolation("the client's response to the greeting is shorter than its fields")
         proof, pos = payload[pos + 1 : stop], stop
     else:
         proof = b""
@@ -257,12 +257,12 @@ def read_attributes(payload: bytes, pos: int, end: int) -> tuple[dict[bytes, byt
     stop = int(start) + int(size)
     if stop > end or size > MAX_ATTRIBUTES:
         raise ProtocolViolation("the client's connection attributes are too long")
-    found: dict[bytes, bytes] = {}
+    attributes: dict[bytes, bytes] = {}
     while start < stop:
         key, start = m.read_text(payload, start, stop)
         value, start = m.read_text(payload, start, stop)
-        found[key] = value
-    return found, stop
+        attributes[key] = value
+    return attributes, stop
 
 
 def auth_switch(sequence: int, plugin: str, salt: bytes) -> bytes:

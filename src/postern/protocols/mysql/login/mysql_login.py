@@ -76,7 +76,9 @@ class _Line:
         expected = self.sequence & 0xFF
         self.sequence = head[3] + 1  # an error that responds to this packet has the next number
         if size > self._most:
-            raise ProtocolViolation(f"the {self._peer} sent a packet of {size} bytes at login: it may not speak MySQL")
+            raise ProtocolViolation(
+                f"the {self._peer} sent a packet of {size} bytes at login: it probably does not speak MySQL"
+            )
         if head[3] != expected:
             raise ProtocolViolation(f"the {self._peer} sent its packets out of order during login")
         return await self.stream.read(size)
@@ -110,13 +112,13 @@ class ClientLogin:
         payload = await line.read()
         if g.is_ssl_request(payload):
             if not stream.tls_offered:
-                raise ProtocolViolation("the client asks for TLS, which was not offered")
+                raise ProtocolViolation("the client requested TLS, which was not offered")
             # Clients do not wait here: the bytes after the request are their TLS handshake, which is not read here.
             await stream.start_tls()
             self._encrypted = True
             payload = await line.read()
             if g.is_ssl_request(payload):
-                raise ProtocolViolation("the client asks for TLS twice")
+                raise ProtocolViolation("the client requested TLS twice")
         answer = g.parse_response(payload, offered)
         if require_tls and not self._encrypted:
             raise Denied("this gateway accepts only TLS connections; connect with --ssl-mode=REQUIRED, or --ssl")
@@ -126,8 +128,8 @@ class ClientLogin:
             )
         if not charset_of(answer.collation):
             raise Denied(
-                f"the character set of collation {answer.collation} is not taken here, since a text in it may mean "
-                "something else than it seems; connect with utf8mb4"
+                f"the character set of collation {answer.collation} is not accepted, because the connection's rules "
+                "can be bypassed in it; connect with utf8mb4"
             )
         try:
             user = answer.user.decode()
@@ -245,8 +247,8 @@ async def connect(stream: Handshake, login: MysqlTargetLogin) -> MysqlTargetGree
     lacking = login.capabilities & _SHAPING & ~greeted.capabilities
     if lacking:
         raise Unavailable(
-            f"the target ({greeted.shown_version}) lacks what the client requested (capabilities {lacking:#x}); "
-            "MySQL 5.7 and MariaDB 10.2 and newer have it"
+            f"the target ({greeted.shown_version}) lacks capabilities that the client requested ({lacking:#x}); "
+            "upgrade the target to MySQL 5.7, MariaDB 10.2 or later"
         )
     capabilities = login.capabilities & greeted.capabilities & (g.OFFERED | g.EXTENDED_METADATA) | g.NEEDED
     answer = g.Response(
@@ -326,11 +328,11 @@ class _Prover:
             return await self._line.stream.offload(lambda: ed25519.sign(password, salt[: ed25519.NONCE]))
         if plugin != auth.CLEAR:
             raise Unavailable(
-                f"the target requests authentication by {plugin!r}, which is not supported; "
-                f"{', '.join(_KNOWN)} are: change the plug-in of the gateway's account there"
+                f"the target requests the authentication plug-in {plugin!r}, which is not supported; "
+                f"set the plug-in of the gateway's account there to one of {', '.join(_KNOWN)}"
             )
         if not self._encrypted:
-            raise Unavailable("the target requests the password in clear text without TLS; enable TLS there")
+            raise Unavailable("the target requests the password in clear text without TLS; enable TLS at the target")
         return password + b"\0"
 
     async def run(self, plugin: str, salt: bytes) -> m.Done:
@@ -350,12 +352,12 @@ class _Prover:
                 raise ProtocolViolation("the target aborted its authentication")
         raise ProtocolViolation("the target's authentication has too many messages")
 
-    async def _more(self, said: bytes, salt: bytes) -> None:
+    async def _more(self, data: bytes, salt: bytes) -> None:
         """Handle AuthMoreData: the target has verified the password, or requests all of it."""
         line = self._line
-        if said == auth.FAST_OK:
+        if data == auth.FAST_OK:
             return
-        if said != auth.FULL:
+        if data != auth.FULL:
             raise ProtocolViolation("the target aborted its authentication")
         if self._encrypted:
             line.write(m.packet(line.sequence, self._password + b"\0"))

@@ -54,7 +54,7 @@ class MysqlQuery:
             buf, pos = intake.buf, intake.pos
             size = int.from_bytes(buf[pos : pos + 3], "little")
             if size == m.MAX_PAYLOAD:
-                raise ProtocolViolation("the target sent a packet of 16 MiB for a query of its catalogue")
+                raise ProtocolViolation("the target sent a packet of 16 MiB for a catalogue query")
             if len(buf) - pos < m.HEAD + size:
                 intake.wait(m.HEAD + size)
                 break

@@ -29,7 +29,7 @@ _VIEWS = "select table_schema, table_name, view_definition from information_sche
 _ROUTINES = "select distinct routine_schema, routine_name from information_schema.routines"
 
 QUESTIONS = (_PATH, _RELATIONS, _COLUMNS, _VIEWS, _ROUTINES)
-"""Asked one after the other on one connection."""
+"""Run one after the other on one connection."""
 
 # Stands for a definition that requires SHOW VIEW: no parser accepts it, so such a view is unknown.
 UNREADABLE = "a view whose definition is not shown"
@@ -58,7 +58,7 @@ def target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:
             tuple(name for (name,) in path if name),
         )
     except ValueError as error:
-        raise ProtocolViolation(f"the target's answer to a catalogue query is not valid: {error}") from None
+        raise ProtocolViolation(f"the target's response to a catalogue query is not valid: {error}") from None
 
 
 def _relation(schema: str, name: str, comment: str, columns: Sequence[Row], definition: str) -> Relation:
@@ -68,7 +68,7 @@ def _relation(schema: str, name: str, comment: str, columns: Sequence[Row], defi
         tuple(text(column) for column, *_ in columns),
         definition=definition,
         tags=tags(comment),
-        column_tags={text(column): tags(said) for column, _, said, _ in columns if said},
+        column_tags={text(column): tags(comment) for column, _, comment, _ in columns if comment},
         hidden=frozenset(text(column) for column, _, _, hidden in columns if hidden == "1"),
         generated={text(column): expression for column, expression, *_ in columns if expression},
     )

@@ -16,19 +16,19 @@ class MysqlAnswers:
 
     def feed(self, data: bytes) -> list[Answered]:
         """Return the answers that are complete now. Raises ProtocolViolation for bytes that are not packets."""
-        return [answer for found in self._reading.feed(data) if (answer := _answer(found)) is not None]
+        return [answer for part in self._reading.feed(data) if (answer := _answer(part)) is not None]
 
 
-def _answer(found: Found | OmittedPayload) -> Answered | None:
-    if isinstance(found, Cells):
-        return Answered(tuple(cell for cell in found.cells if cell is not None), rows=1)
-    if isinstance(found, m.Failed):
-        return Answered((found.text.encode(),), ends=True)
-    if isinstance(found, StatementEnd):
-        info = found.done.info if found.done is not None else b""
+def _answer(part: Found | OmittedPayload) -> Answered | None:
+    if isinstance(part, Cells):
+        return Answered(tuple(cell for cell in part.cells if cell is not None), rows=1)
+    if isinstance(part, m.Failed):
+        return Answered((part.text.encode(),), ends=True)
+    if isinstance(part, StatementEnd):
+        info = part.done.info if part.done is not None else b""
         return Answered((info,) if info else (), ends=True)
-    if isinstance(found, PlainAnswer):
-        return Answered((found.text,), ends=True)
-    if isinstance(found, OmittedPayload):
-        return Answered((), lost=f"a row of {found.size} bytes")
+    if isinstance(part, PlainAnswer):
+        return Answered((part.text,), ends=True)
+    if isinstance(part, OmittedPayload):
+        return Answered((), lost=f"a row of {part.size} bytes")
     return None

@@ -124,7 +124,7 @@ class Answers:
         if end != len(payload):
             return PlainAnswer(payload) if payload.isascii() and payload[:4] != b"\x03def" else None
         if not 0 < width <= MAX_COLUMNS:
-            raise ProtocolViolation(f"an answer says that it has {width} columns")
+            raise ProtocolViolation(f"a result claims to have {width} columns")
         self._state, self._left, self._found, self._groups = _State.COLUMNS, int(width), [], []
         return None
 
@@ -165,7 +165,7 @@ class Answers:
         if self._binary:
             cells = self._exact(payload)
             if cells is None:
-                raise ProtocolViolation("a row has another length than its cells")
+                raise ProtocolViolation("a row's length differs from that of its cells")
             return Cells(cells)
         return Cells(m.parse_text_row(payload, len(self._fields)))
 

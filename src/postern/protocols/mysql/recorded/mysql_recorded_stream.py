@@ -66,14 +66,14 @@ class MysqlReading:
 
     def feed(self, data: bytes) -> list[Found | OmittedPayload]:
         """Return the results that are complete now. Raises ProtocolViolation for bytes that are not packets."""
-        found: list[Found | OmittedPayload] = []
+        parts: list[Found | OmittedPayload] = []
         for message in self._messages.feed(data):
             if message.payload is None:
                 self._answers.skip_payload()
-                found.append(OmittedPayload(message.size))
-            elif (one := self._answers.take(message.payload)) is not None:
-                found.append(one)
-        return found
+                parts.append(OmittedPayload(message.size))
+            elif (part := self._answers.take(message.payload)) is not None:
+                parts.append(part)
+        return parts
 
     def rest(self) -> tuple[bytes | None, ...]:
         """Return the cells of an incomplete row, as far as they arrived."""

@@ -6,6 +6,7 @@ from postern.domain.sessions.results import Finished, Problem, Result, ResultCol
 from postern.protocols.mysql.recorded.mysql_reading import Cells, Found, ResultHead, StatementEnd
 from postern.protocols.mysql.recorded.mysql_recorded_stream import MysqlReading, OmittedPayload
 from postern.protocols.mysql.recorded.mysql_text_renderer import tag
+from postern.protocols.mysql.recorded.mysql_type_names import type_name
 from postern.protocols.mysql.wire import mysql_messages as m
 
 
@@ -18,18 +19,18 @@ class MysqlResults:
 
     def feed(self, data: bytes) -> list[Result]:
         """Return the results that are complete now. Raises ProtocolViolation for bytes that are not packets."""
-        return [result for found in self._reading.feed(data) if (result := _result(found)) is not None]
+        return [result for part in self._reading.feed(data) if (result := _result(part)) is not None]
 
 
-def _result(found: Found | OmittedPayload) -> Result | None:
-    if isinstance(found, Cells):
-        return Row(tuple(None if cell is None else cell.decode("utf-8", "replace") for cell in found.cells))
-    if isinstance(found, ResultHead):
-        return ResultColumns(tuple(field.name for field in found.fields))
-    if isinstance(found, StatementEnd):
-        return Finished(tag(found))
-    if isinstance(found, m.Failed):
-        return Problem("ERROR", found.text, code=found.state)
-    if isinstance(found, OmittedPayload):
-        return Problem("NOTE", f"an answer of {found.size} bytes is left out", fails=False)
+def _result(part: Found | OmittedPayload) -> Result | None:
+    if isinstance(part, Cells):
+        return Row(tuple(None if cell is None else cell.decode("utf-8", "replace") for cell in part.cells))
+    if isinstance(part, ResultHead):
+        return ResultColumns(tuple(field.name for field in part.fields), tuple(map(type_name, part.fields)))
+    if isinstance(part, StatementEnd):
+        return Finished(tag(part))
+    if isinstance(part, m.Failed):
+        return Problem("ERROR", part.text, code=part.state)
+    if isinstance(part, OmittedPayload):
+        return Problem("NOTE", f"a result of {part.size} bytes is omitted", fails=False)
     return None

@@ -31,18 +31,18 @@ class MysqlTextRenderer:
         return [("o", _line(cells))] if cells else []
 
 
-def _piece(found: Found | OmittedPayload) -> tuple[str, bytes]:
-    if isinstance(found, Cells):
-        return "o", _line(found.cells)
-    if isinstance(found, ResultHead):
-        return "o", _line(tuple(field.name.encode() for field in found.fields))
-    if isinstance(found, m.Failed):
-        return "e", f"ERROR {found.code} ({found.state}): {found.text}\n".encode()
-    if isinstance(found, OmittedPayload):
-        return "o", b"[a row of %d bytes]\n" % found.size
-    if isinstance(found, PlainAnswer):
-        return "o", found.text + b"\n"
-    return "o", tag(found).encode() + b"\n"
+def _piece(part: Found | OmittedPayload) -> tuple[str, bytes]:
+    if isinstance(part, Cells):
+        return "o", _line(part.cells)
+    if isinstance(part, ResultHead):
+        return "o", _line(tuple(field.name.encode() for field in part.fields))
+    if isinstance(part, m.Failed):
+        return "e", f"ERROR {part.code} ({part.state}): {part.text}\n".encode()
+    if isinstance(part, OmittedPayload):
+        return "o", b"[a row of %d bytes]\n" % part.size
+    if isinstance(part, PlainAnswer):
+        return "o", part.text + b"\n"
+    return "o", tag(part).encode() + b"\n"
 
 
 def tag(ended: StatementEnd) -> str:
@@ -50,9 +50,9 @@ def tag(ended: StatementEnd) -> str:
     if ended.done is None:
         return f"{ended.rows} row{'' if ended.rows == 1 else 's'} in set"
     affected = ended.done.affected
-    said = f"Query OK, {affected} row{'' if affected == 1 else 's'} affected"
+    summary = f"Query OK, {affected} row{'' if affected == 1 else 's'} affected"
     info = ended.done.info.decode("utf-8", "replace")
-    return f"{said}, {info}" if info else said
+    return f"{summary}, {info}" if info else summary
 
 
 def _line(cells: tuple[bytes | None, ...]) -> bytes:

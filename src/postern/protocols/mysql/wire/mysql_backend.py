@@ -59,9 +59,9 @@ class MysqlBackend(ResultState):
         where = f"packet number {buf[at + 3]} of {m.uint24(buf, at)} bytes " if len(buf) - at >= m.HEAD else ""
         slots = self.ledger.slots
         if not slots:
-            return f"{where}at byte {self._intake.first + at}, owing no answer"
+            return f"{where}at byte {self._intake.first + at}, with no pending response"
         phase = _PHASES[int(self._phase)]
-        return f"{where}at byte {self._intake.first + at}, answering {NAMES[slots[0].kind]} ({phase})"
+        return f"{where}at byte {self._intake.first + at}, in the response to {NAMES[slots[0].kind]} ({phase})"
 
     def feed_target(self, data: bytes) -> None:
         self._intake.feed(data)
@@ -82,8 +82,8 @@ class MysqlBackend(ResultState):
             return int(self._held_at)
         is_head = True
         for slot in self.ledger.slots:
-            told = slot.hidden or (is_head and self.cutting)  # the client waits for the response after that one
-            if not told:
+            is_skipped = slot.hidden or (is_head and self.cutting)  # the client waits for the response after that one
+            if not is_skipped:
                 if not is_head:
                     return slot.first & 0xFF
                 return (self._next_of(slot) + self.ledger.shift) & 0xFF
@@ -229,12 +229,12 @@ class MysqlBackend(ResultState):
         """Forward the packet as part of the run, or drop it, or replace it."""
         shift = self.ledger.shift
         self._defines = False
-        shown = self._control_with_rollback(buf, pos, after)
-        if shown and self._defines and self.adds_metadata:
+        is_shown = self._control_with_rollback(buf, pos, after)
+        if is_shown and self._defines and self.adds_metadata:
             self._start = _flush(pieces, buf, self._start, pos, after)
             number = int(buf[pos + 3]) + shift
             pieces.append(m.packet(number, m.with_no_metadata(buf[pos + m.HEAD : after])))
-        elif not shown:
+        elif not is_shown:
             self._start = _flush(pieces, buf, self._start, pos, after)
         elif shift:
             self._start = _flush(pieces, buf, self._start, pos, pos + m.HEAD)
@@ -261,9 +261,9 @@ class MysqlBackend(ResultState):
 
     def _pass(self, pos: i64, end: i64) -> i64:
         """Forward the rest of a packet that is passing, as far as it has arrived."""
-        taken: i64 = min(self._passing, end - pos)
-        self._passing -= taken
-        return pos + taken
+        size: i64 = min(self._passing, end - pos)
+        self._passing -= size
+        return pos + size
 
     def _skip(self, buf: bytes, pos: i64, end: i64) -> i64:
         """Skip rows by their headers alone, up to a packet that is not a row."""
@@ -347,7 +347,7 @@ class MysqlBackend(ResultState):
             self._withhold(
                 number,
                 f"a row is larger than the {self.max_message} bytes that can be inspected",
-                "Ask for less of it at once, or ask an administrator to raise POSTERN_MAX_STATEMENT.",
+                "Request less at once, or ask an administrator to raise POSTERN_MAX_STATEMENT.",
             )
             return None, pos
         raw = buf[first : first + whole]

@@ -36,7 +36,7 @@ def read_execute_types(payload: bytes, statement: MysqlStatement) -> tuple[int, 
 def with_types(payload: bytes, statement: MysqlStatement) -> bytes:
     """Return an EXECUTE that has no types with those that the statement is known to have."""
     pos = _HEAD + (statement.count + 7) // 8
-    types = b"".join([m.packed16(given) for given in statement.types])
+    types = b"".join([m.packed16(type_code) for type_code in statement.types])
     return payload[:pos] + b"\x01" + types + payload[pos + 1 :]
 
 
@@ -49,20 +49,20 @@ def parameters(payload: bytes, statement: MysqlStatement, brings: bool) -> tuple
     end = len(payload)
     pos = _HEAD + (count + 7) // 8 + 1 + (2 * count if brings else 0)
     if len(statement.types) != count:
-        raise ProtocolViolation("a prepared statement was given values without types")
+        raise ProtocolViolation("a prepared statement has values without types")
     values: list[bytes | None] = []
-    for at, given in enumerate(statement.types):
+    for at, type_code in enumerate(statement.types):
         ahead = statement.long.get(at)
         if ahead is not None:
             values.append(bytes(ahead))
         elif payload[_HEAD + at // 8] >> at % 8 & 1:
             values.append(None)
         else:
-            kind = given & 0xFF
+            kind = type_code & 0xFF
             if kind in DOUBTFUL:
                 return None
             data, pos = read_binary(payload, pos, end, kind)
-            values.append(plain(kind, bool(given & _SIGN), data))
+            values.append(plain(kind, bool(type_code & _SIGN), data))
     if pos != end:
         raise ProtocolViolation("the values of a prepared statement have extra bytes")
     return tuple(values)

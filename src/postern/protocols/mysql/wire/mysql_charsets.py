@@ -85,6 +85,10 @@ _IDS: Final = {
     "geostd8": (92, 93),
     "eucjpms": (97, 98),
 }
+_WIDTHS: Final = {"utf8mb4": 4, "utf8": 3, "ujis": 3, "eucjpms": 3, "gb2312": 2, "euckr": 2}  # others: 1
+_MARIADB_UTF8MB3: Final = 2048  # numbers of the uca1400 collations
+_MARIADB_UTF8MB4: Final = 2304
+_MARIADB_SIZE: Final = 256
 _BY_ID: Final = {number: name for name, numbers in _IDS.items() for number in numbers}
 
 # Collations of columns that are not supersets of ASCII, which `character_set_results` can select.
@@ -168,6 +172,16 @@ def wide_codec(collation: int) -> str:
     return _WIDE_BY_ID.get(collation, "")
 
 
+def bytes_per_character(collation: int) -> int | None:
+    """Return the most bytes of a character, by which servers multiply lengths; None if the collation is unknown."""
+    if wide_codec(collation) or _MARIADB_UTF8MB4 <= collation < _MARIADB_UTF8MB4 + _MARIADB_SIZE:
+        return 4
+    if _MARIADB_UTF8MB3 <= collation < _MARIADB_UTF8MB3 + _MARIADB_SIZE:
+        return 3
+    name = _BY_ID.get(collation)
+    return None if name is None else _WIDTHS.get(name, 1)
+
+
 def may_speak(payload: bytes) -> bool:
     """Return True if a text could set a character set, or save one. Called for every statement."""
     folded = payload.upper()
@@ -187,10 +201,10 @@ class CharsetState:
 
     def set_by(self, text: str) -> str:
         """Return the character set that is active after this text; "" if it sets none. The last assignment counts."""
-        found = {self._set_by(places, assigned) for places, assigned in _readings(text)}
-        if len(found) != 1 or (_VERSIONED.search(text, _start(text)) and _ANYWHERE.search(text)):
+        charsets = {self._set_by(places, assigned) for places, assigned in _readings(text)}
+        if len(charsets) != 1 or (_VERSIONED.search(text, _start(text)) and _ANYWHERE.search(text)):
             return UNKNOWN
-        return found.pop()
+        return charsets.pop()
 
     def _set_by(self, places: list[re.Match[str]] | None, assigned: int) -> str:
         if places is None or assigned > sum([place["name"] is not None for place in places]):

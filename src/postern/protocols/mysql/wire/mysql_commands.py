@@ -23,10 +23,10 @@ PLAIN: Final = {
 REPLICATION: Final = frozenset({m.COM_BINLOG_DUMP, m.COM_BINLOG_DUMP_GTID, m.COM_REGISTER_SLAVE, m.COM_TABLE_DUMP})
 NEVER: Final = {
     m.COM_SHUTDOWN: "a server cannot be shut down through Postern",
-    m.COM_DEBUG: "a server cannot be made to write its state into its log through Postern",
-    m.COM_CREATE_DB: "this command is not known here; send CREATE DATABASE as a statement",
-    m.COM_DROP_DB: "this command is not known here; send DROP DATABASE as a statement",
-    m.COM_REFRESH: "this command is not known here; send FLUSH as a statement",
+    m.COM_DEBUG: "a server cannot be made to log its state through Postern",
+    m.COM_CREATE_DB: "this command is not supported; send CREATE DATABASE as a statement",
+    m.COM_DROP_DB: "this command is not supported; send DROP DATABASE as a statement",
+    m.COM_REFRESH: "this command is not supported; send FLUSH as a statement",
 }
 KILL: Final = re.compile(
     rf"{BEFORE}KILL\s+(?:(?:HARD|SOFT)\s+)?(?:(CONNECTION|QUERY)\s+)?(\d{{1,20}})\s*;?\s*", re.IGNORECASE

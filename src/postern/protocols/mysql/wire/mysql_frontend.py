@@ -128,15 +128,15 @@ class MysqlFrontend:
             if whole < 0:
                 return None
             if whole > self.max_message:
-                found = self._handle_oversized(buf[pos + m.HEAD], size)
+                output = self._handle_oversized(buf[pos + m.HEAD], size)
             else:
                 if available < whole:
                     intake.wait(whole)
                     return None
                 intake.pos = pos + whole
-                found = self._command(buf[pos : pos + whole], size)
-            if found:
-                return found
+                output = self._command(buf[pos : pos + whole], size)
+            if output:
+                return output
 
     def _whole(self, buf: bytes, pos: i64, available: i64) -> i64:
         """Return the size of the command with all its packets, or more than can be buffered; -1 if unknown until more
@@ -175,14 +175,14 @@ class MysqlFrontend:
         intake = self._intake
         start: i64 = intake.pos
         if self._dropping:
-            taken: i64 = min(self._dropping, len(intake.buf) - start)
-            self._dropping -= taken
-            intake.pos = start + taken
+            count: i64 = min(self._dropping, len(intake.buf) - start)
+            self._dropping -= count
+            intake.pos = start + count
             return b""
-        taken = min(self._passing, len(intake.buf) - start)
-        self._passing -= taken
-        intake.pos = start + taken
-        return intake.buf[start : start + taken]
+        count = min(self._passing, len(intake.buf) - start)
+        self._passing -= count
+        intake.pos = start + count
+        return intake.buf[start : start + count]
 
     def _of_file(self, size: i64) -> bytes:
         """Process a packet of a file that the target reads; an empty one ends the file."""
@@ -230,7 +230,7 @@ class MysqlFrontend:
         command.dead = (m.ER_NET_PACKET_TOO_LARGE, "08S01")
         command.forced = Refuse(
             "size",
-            f"a command of more than {self.max_message} bytes is larger than what can be judged",
+            f"a command of more than {self.max_message} bytes is too large to be evaluated",
             "Send less at once, or ask an administrator to raise POSTERN_MAX_STATEMENT.",
         )
         self._refusing = command
@@ -285,8 +285,8 @@ class MysqlFrontend:
         if unread:
             return Refuse(
                 "client encoding",
-                f"in the character set {unread} a text may mean something else than it seems, so it was refused",
-                "Use utf8mb4 (SET NAMES utf8mb4), or a character set of one byte a character.",
+                f"in the character set {unread}, the connection's rules can be bypassed, so this statement was denied",
+                "Use utf8mb4 (SET NAMES utf8mb4), or a single-byte character set.",
             )
         spoken = self.ledger.spoken
         slot.charset = spoken.set_by(text)
@@ -310,7 +310,7 @@ class MysqlFrontend:
     def _find_statement(self, payload: bytes) -> MysqlStatement | None:
         """Return the statement whose number is at the start of a command."""
         if len(payload) < 5:
-            raise ProtocolViolation("a command names no prepared statement")
+            raise ProtocolViolation("a command does not name a prepared statement")
         return self.ledger.statements.get(int(m.uint32(payload, 1)))
 
     def _execute_slot(self, statement: MysqlStatement, payload: bytes) -> MysqlPendingResponse:
@@ -334,14 +334,14 @@ class MysqlFrontend:
         if statement.count and not types and not statement.sure:
             raw = m.packet(0, with_types(payload, statement))
             if m.packets_of(len(payload)) != m.packets_of(len(raw) - m.HEAD):
-                raise ProtocolViolation("a prepared statement was given values of 16 MiB without types")
+                raise ProtocolViolation("a prepared statement has values of 16 MiB without types")
         command = Command(m.COM_STMT_EXECUTE, raw, slot)
         self._asks(command, statement.text, RUN, values or (), statement.types, statement.truncated)
         if values is None:
             command.forced = Refuse(
                 "protocol",
-                "a value is of a type that servers do not read alike, so it was refused",
-                "Send it as a number, as text, or as bytes.",
+                "servers interpret the type of a bind value differently, so this statement was denied",
+                "Send the value as a number, text or bytes.",
             )
         return command
 
@@ -362,7 +362,7 @@ class MysqlFrontend:
         command.forced = Refuse(
             "protocol",
             f"there is no prepared statement with the number {number}",
-            "Prepare it first, and wait for the answer.",
+            "Prepare it first, and wait for the response.",
         )
         return command
 
@@ -390,7 +390,7 @@ class MysqlFrontend:
     def _long_data(self, statement: MysqlStatement, payload: bytes) -> None:
         """Store a part of a value. Beyond the limit it is not stored, and the values are marked as incomplete."""
         if len(payload) < 7:
-            raise ProtocolViolation("long data names no parameter")
+            raise ProtocolViolation("a long data packet does not name a parameter")
         place = int(m.uint16(payload, 5))
         if place >= statement.count:
             return
@@ -455,8 +455,8 @@ class MysqlFrontend:
             command.dead = (m.ER_ACCESS_DENIED, "28000")
             command.forced = Refuse(
                 "protocol",
-                "another user cannot be taken on a connection of Postern",
-                "Connect anew with the credential of that user.",
+                "Postern does not support changing the user of an open connection",
+                "Open a new connection with the connection credential of that user.",
             )
         if proof and plugin == b"caching_sha2_password":
             command.slot.data = g.auth_more(1, b"\x03")
@@ -466,9 +466,9 @@ class MysqlFrontend:
         return command
 
     def _never(self, command: Command, code: int) -> None:
-        text = NEVER.get(code, f"command {code:#04x} is not possible through Postern")
+        text = NEVER.get(code, f"command {code:#04x} is not supported by Postern")
         if code in REPLICATION:
-            text = "replication is not possible through Postern"
+            text = "replication is not supported by Postern"
         self._asks(command, f"command {code:#04x}")
         command.dead = (m.ER_UNKNOWN_COMMAND, "08S01")
         command.forced = Refuse("protocol", text)

@@ -114,7 +114,7 @@ ER_CONNECTION_KILLED: Final = 1927
 ER_LOCAL_REFUSED: Final = 3948
 LOCAL_STATE: Final = "42000"
 
-_SHORT: Final = "a packet is shorter than it says"
+_SHORT: Final = "a packet is shorter than its fields"
 
 
 def uint16(data: bytes, pos: i64) -> i64:
@@ -239,7 +239,7 @@ def read_text(data: bytes, pos: i64, end: i64) -> tuple[bytes, i64]:
 def cstring(text: bytes) -> bytes:
     """Encode a zero-terminated string. A zero inside is refused, because it would smuggle in a second string."""
     if b"\0" in text:
-        raise ProtocolViolation("a text holds a zero byte")
+        raise ProtocolViolation("a text contains a zero byte")
     return text + b"\0"
 
 
@@ -330,9 +330,9 @@ class Done:
 
 
 def ok(sequence: int, done: Done | None = None) -> bytes:
-    one = done or Done()
-    numbers = lenenc(one.affected) + lenenc(one.insert_id) + packed16(one.status) + packed16(one.warnings)
-    return packet(sequence, b"\0", numbers, one.info)
+    result = done or Done()
+    numbers = lenenc(result.affected) + lenenc(result.insert_id) + packed16(result.status) + packed16(result.warnings)
+    return packet(sequence, b"\0", numbers, result.info)
 
 
 def parse_ok(payload: bytes) -> Done:
@@ -383,9 +383,9 @@ class Failed:
 def err(sequence: int, code: int, state: str, text: str, hint: str = "") -> bytes:
     """Encode an ERR packet. The protocol has one text only, so a hint is appended. A quoted text can contain invalid
     bytes."""
-    said = f"{text.rstrip('.')}. {hint}" if hint and text else text or hint
+    full_text = f"{text.rstrip('.')}. {hint}" if hint and text else text or hint
     head = packed16(code) + b"#" + state.encode("ascii", "replace")[:5].ljust(5, b"0")
-    return packet(sequence, b"\xff", head, said.encode("utf-8", "replace"))
+    return packet(sequence, b"\xff", head, full_text.encode("utf-8", "replace"))
 
 
 def early_err(code: int, text: str) -> bytes:

@@ -171,7 +171,7 @@ class MysqlResponseQueue:
     def owe(self, slot: MysqlPendingResponse) -> None:
         """Add an owed response to the queue."""
         if len(self.slots) >= MAX_OWED:
-            raise ProtocolViolation(f"more than {MAX_OWED} commands wait for their answers")
+            raise ProtocolViolation(f"more than {MAX_OWED} commands wait for their responses")
         self.slots.append(slot)
         self.resets += slot.resets
 
@@ -184,7 +184,7 @@ class MysqlResponseQueue:
         self.spoken.now = charset
         codec = codec_of(charset)
         self.encoding = codec or SQL_ASCII
-        self.unread = "" if codec else "a character set that is not known"
+        self.unread = "" if codec else "an unknown character set"
 
     @property
     def codec(self) -> str:

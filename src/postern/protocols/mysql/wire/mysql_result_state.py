@@ -93,7 +93,7 @@ class ResultState(Wire):
             self._any_number = False
             self._sequence = number
         if number != self._sequence & 0xFF:
-            raise ProtocolViolation(f"the target sent a packet with number {number} out of its turn")
+            raise ProtocolViolation(f"the target sent a packet with number {number} out of order")
         self._sequence += 1
 
     def _begin(self, head: MysqlPendingResponse) -> None:
@@ -132,45 +132,45 @@ class ResultState(Wire):
         exchange = head.exchange
         first_number = number + self.ledger.shift
         self._reports = 0
-        shown = self._take(head, buf, pos, end, number)
-        if shown and self._reports and self.wants.summaries and reports_something(buf[pos:end], int(self._reports)):
+        is_shown = self._take(head, buf, pos, end, number)
+        if is_shown and self._reports and self.wants.summaries and reports_something(buf[pos:end], int(self._reports)):
             sequence = int(first_number) & 0xFF
             self._judged = StatementSummary(exchange, buf[pos:end], int(self._reports), sequence, not self._begun)
             return False
-        return shown
+        return is_shown
 
     def _take(self, head: MysqlPendingResponse, buf: bytes, pos: i64, end: i64, number: i64) -> bool:
         """Process a packet of the response at the head. Return False when the client must not see it, or not yet."""
-        shown = not (self.cutting or head.hidden)
+        is_shown = not (self.cutting or head.hidden)
         first: i64 = buf[pos]
         if head.types and first != m.ERR and head.statement is not None and head.types is head.statement.types:
             head.statement.sure = True
         if first == m.ERR and not (self._phase == COLUMNS and self._left > 0):
-            return self._handle_error(head, buf[pos:end], number) and shown
+            return self._handle_error(head, buf[pos:end], number) and is_shown
         if self._phase == ROWS:
             self._reports = OF_EOF
             self._end_result(head, _eof_status(buf, pos, end))
         elif self._phase == COLUMNS:
-            return self._column(head, buf, pos, end, number, shown)
+            return self._column(head, buf, pos, end, number, is_shown)
         elif head.kind == PREPARE:
             self._reports = OF_PREPARE
             self._handle_prepare_ok(head, buf, pos, end)
         elif head.kind == STATISTICS:
             self._finish_response(head)
         elif head.kind == SIMPLE:
-            return self._simple(head, buf, pos, end, number) and shown
+            return self._simple(head, buf, pos, end, number) and is_shown
         elif first == m.OK:
             self._affected += m.read_number(buf, pos + 1, end)[0]
             self._reports = OF_OK
             self._end_result(head, m.ok_status(buf, pos, end))
         elif first == m.LOCAL_INFILE:
-            return self._file(head, number) and shown
+            return self._file(head, number) and is_shown
         else:
             self._results(buf, pos, end)
-            if shown and self.wants.headings:
+            if is_shown and self.wants.headings:
                 self._hold(number, buf[pos:end])
                 return False
-        return shown
+        return is_shown
 
     def _hold(self, number: i64, head: bytes) -> None:
         """Start to buffer the description of columns, from the packet with this number on."""
@@ -258,12 +258,12 @@ class ResultState(Wire):
             self._tag = "PREPARE"
             self._finish_response(head)
 
-    def _column(self, head: MysqlPendingResponse, buf: bytes, pos: i64, end: i64, number: i64, shown: bool) -> bool:
+    def _column(self, head: MysqlPendingResponse, buf: bytes, pos: i64, end: i64, number: i64, is_shown: bool) -> bool:
         """Process a column definition, or the end of them. Return False when the client must not see it, or not yet."""
         self._defines = self._left > 0 or (self._left == _UNTIL_EOF and not (buf[pos] == m.EOF and end - pos < 9))
         if self._left > 0:
             self._left -= 1
-            if head.kind == PREPARE and not self._holds and self._describes_result and shown and self.wants.headings:
+            if head.kind == PREPARE and not self._holds and self._describes_result and is_shown and self.wants.headings:
                 self._hold(number, b"")
             if head.kind != PREPARE or self._holds:
                 self._defined += end - pos
@@ -271,28 +271,28 @@ class ResultState(Wire):
                     raise ProtocolViolation(f"the target describes its columns in more than {MAX_DEFINITIONS} bytes")
                 self._definitions.append(buf[pos:end])
             if not self._holds:
-                return shown
+                return is_shown
             if not self._left:
                 self._judged = self._heading(head)
             return False
         if self._defines:
-            return shown
+            return is_shown
         self._reports = OF_EOF
         status = _eof_status(buf, pos, end)
         if head.kind == PREPARE:
             self._next_columns(head)
-            return shown
+            return is_shown
         self.ledger.status = status
         if head.kind == FIELDS:
             self._finish_response(head)
-            return shown
+            return is_shown
         if head.cursor and status & m.CURSOR_EXISTS and head.statement is not None:
             self.ledger.describe(head.statement, tuple(self._definitions))
             head.statement.as_text = self._as_text
             self._end_result(head, status)
-            return shown
+            return is_shown
         self._phase = ROWS
-        return shown
+        return is_shown
 
     def _heading(self, head: MysqlPendingResponse) -> ColumnHeading:
         """Return the description of a result, which is complete now."""
@@ -324,7 +324,7 @@ class ResultState(Wire):
         self._sequence += 1
         self.lets_end = True
         if not self.cutting:
-            text = "files of the client cannot be loaded over this connection"
+            text = "loading files of the client is disabled on this connection"
             hint = "Send the rows as statements, or ask an administrator to set POSTERN_MYSQL_LOCAL_FILES."
             data = m.err(int(number + self.ledger.shift) & 0xFF, m.ER_LOCAL_REFUSED, m.LOCAL_STATE, text, hint)
             self._pieces += [data, Completed(head.exchange, error_code=m.LOCAL_STATE, error=text)]

@@ -14,7 +14,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Change, Column, Fill, Rows, TextKind
+from postern.interception.events import Change, Column, Fill, Rows, TextKind, compare_cells
 from postern.protocols.mysql.wire import mysql_messages as m
 from postern.protocols.mysql.wire.mysql_charsets import wide_codec
 from postern.protocols.mysql.wire.mysql_messages import MysqlField, parse_field, read_lenenc, uint24
@@ -128,10 +128,10 @@ def walk_binary(block: bytes, pos: i64, end: i64, starts: list[int], widths: lis
         raise ProtocolViolation("a row is longer than its columns")
 
 
-def cut_text(block: bytes, framed: bool, width: i64, wanted: list[bool]) -> list[Cells | None]:
+def cut_text(block: bytes, framed: bool, width: i64, selection: list[bool]) -> list[Cells | None]:
     """Return the cells of the wanted columns, None for the others. `framed`: each row has a packet's header; otherwise
     the block is one row. Raises ProtocolViolation when a row does not fit its own lengths."""
-    columns: list[Cells | None] = [[] if wants else None for wants in wanted]
+    columns: list[Cells | None] = [[] if wants else None for wants in selection]
     pos: i64 = 0
     end: i64 = len(block)
     after: i64 = end
@@ -165,9 +165,9 @@ def cut_text(block: bytes, framed: bool, width: i64, wanted: list[bool]) -> list
     return columns
 
 
-def cut_binary(block: bytes, framed: bool, widths: list[int], wanted: list[bool]) -> list[Cells | None]:
+def cut_binary(block: bytes, framed: bool, widths: list[int], selection: list[bool]) -> list[Cells | None]:
     """Do the same for rows of a prepared statement, without the lengths before values."""
-    columns: list[Cells | None] = [[] if wants else None for wants in wanted]
+    columns: list[Cells | None] = [[] if wants else None for wants in selection]
     pos: i64 = 0
     end: i64 = len(block)
     after: i64 = end
@@ -244,6 +244,7 @@ class MysqlRows(Rows):
         self._whole = whole
         self._old: list[Cells | None] = []  # the searchable columns, as they came
         self._new: list[Cells | None] = [None] * len(layout.columns)
+        self._before: Cells = []  # the cells of the column that was replaced last
         self._replaced = False
         self._wanted = layout.searched
         self._as_text = as_text
@@ -257,22 +258,22 @@ class MysqlRows(Rows):
     def expect(self, columns: list[bool]) -> None:
         self._wanted = columns
 
-    def _cut(self, wanted: list[bool]) -> list[Cells | None]:
+    def _cut(self, selection: list[bool]) -> list[Cells | None]:
         layout = self._layout
         block = self._raw if self._whole is None else self._whole
         if layout.binary:
-            return cut_binary(block, self._whole is None, layout.widths, wanted)
-        return cut_text(block, self._whole is None, len(layout.columns), wanted)
+            return cut_binary(block, self._whole is None, layout.widths, selection)
+        return cut_text(block, self._whole is None, len(layout.columns), selection)
 
     def _came(self, column: int) -> Cells:
         """Return the original cells, without lengths."""
         if not self._old:
             self._old = self._cut(self._wanted)
-        found = self._old[column]
-        if found is None:  # of a type that is not searched, or unexpected
-            found = self._cut([place == column for place in range(len(self.columns))])[column]
-            self._old[column] = found
-        return found or []
+        cells = self._old[column]
+        if cells is None:  # of a type that is not searched, or unexpected
+            cells = self._cut([place == column for place in range(len(self.columns))])[column]
+            self._old[column] = cells
+        return cells or []
 
     def _cells(self, column: int) -> Cells:
         """Return the current cells."""
@@ -294,20 +295,20 @@ class MysqlRows(Rows):
         return [plain(m.LONGLONG, unsigned, cell) for cell in cells]
 
     def replace(self, column: int, texts: list[bytes]) -> None:
-        old = self._cells(column)
+        old = self._before = self._cells(column)
         if len(texts) != len(old) - old.count(None):
             raise ValueError(f"{len(texts)} texts given for a column that holds {len(old) - old.count(None)}")
         whole, unsigned = self._layout.whole[column], self._is_unsigned(column)
         wide = self._layout.wide[column]
         if column in self._as_text:
             whole, wide = False, ""
-        given = iter(texts)
+        remaining_texts = iter(texts)
         new: Cells = []
         for cell in old:
             if cell is None:
                 new.append(None)
             else:
-                text = next(given)
+                text = next(remaining_texts)
                 if wide:
                     new.append(cell if text == _narrow(cell, wide) else text.decode("utf-8", "replace").encode(wide))
                     continue
@@ -322,17 +323,18 @@ class MysqlRows(Rows):
         if isinstance(by, Fill):
             return self._fill(column, fill_value(layout.fields[column], layout.binary, by))
         each = cell_change(layout.fields[column], layout.binary, by)
-        known: dict[bytes, bytes | None] = {}
+        changes: dict[bytes, bytes | None] = {}
         cells: Cells = []
         count = size = 0
-        for cell in self._cells(column):
+        self._before = self._cells(column)
+        for cell in self._before:
             if cell is None:
                 cells.append(None)
                 continue
-            if cell in known:
-                new = known[cell]
+            if cell in changes:
+                new = changes[cell]
             else:
-                new = known[cell] = each(cell)
+                new = changes[cell] = each(cell)
             cells.append(new)
             if new is None or new != cell:
                 count += 1
@@ -342,16 +344,19 @@ class MysqlRows(Rows):
             self._replaced = True
         return count, size
 
+    def find_changed_rows(self, column: int) -> bytes:
+        return compare_cells(self._before, self._cells(column))
+
     def _hide(self, column: int, by: Change) -> tuple[int, int]:
         """Hide a column that the client reads as a text. `Fill` can choose NULL; all others have no effect here."""
-        old = self._came(column)
+        old = self._before = self._came(column)
         if isinstance(by, Fill):
             self._new[column] = [fill_value(_TEXT, False, by)] * len(old)
         return len(old), sum([len(cell) for cell in old if cell is not None])
 
     def _fill(self, column: int, value: bytes | None) -> tuple[int, int]:
         """Set every cell to `value`, including NULLs."""
-        old = self._cells(column)
+        old = self._before = self._cells(column)
         changed = [cell for cell in old if cell != value]
         if changed:
             self._new[column] = [value] * len(old)

@@ -37,7 +37,7 @@ def _micros(data: bytes, at: int) -> bytes:
 def _date(data: bytes) -> bytes:
     """Return a date as text; a length of 0 is the zero date."""
     if len(data) not in (0, 4, 7, 11):
-        raise ProtocolViolation("a date in a row has a length that no date has")
+        raise ProtocolViolation("a date in a row has an invalid length")
     year, month, day = _DAYS.unpack_from(data) if data else (0, 0, 0)
     return b"%04d-%02d-%02d" % (year, month, day)
 
@@ -50,7 +50,7 @@ def _stamp(data: bytes) -> bytes:
 
 def _time(data: bytes) -> bytes:
     if len(data) not in (0, 8, 12):
-        raise ProtocolViolation("a time in a row has a length that no time has")
+        raise ProtocolViolation("a time in a row has an invalid length")
     negative, days, hours, minutes, seconds = _TIME.unpack_from(data) if data else (0, 0, 0, 0, 0)
     sign = b"-" if negative else b""
     return sign + b"%02d:%02d:%02d" % (days * 24 + hours, minutes, seconds) + _micros(data, 8)
@@ -67,7 +67,7 @@ def plain(kind: int, unsigned: bool, data: bytes) -> bytes:
     if width_of(kind) < 0:
         return data
     if len(data) != width_of(kind):
-        raise ProtocolViolation("a number in a row has another size than its type")
+        raise ProtocolViolation("the size of a number in a row differs from its type")
     if kind == m.FLOAT:
         return _float(struct.unpack("<f", data)[0], "%.6g")
     if kind == m.DOUBLE:
@@ -220,11 +220,11 @@ def cell_change(field: MysqlField, binary: bool, by: Change) -> Callable[[bytes]
 
     def each(cell: bytes) -> bytes | None:
         try:
-            known = read(plain(field.type, unsigned, cell) if binary else cell)
+            plain_value = read(plain(field.type, unsigned, cell) if binary else cell)
         except (ValueError, ProtocolViolation):
             return _other(cell, by)
-        new = ask(known)
-        if new is None or new == known:
+        new = ask(plain_value)
+        if new is None or new == plain_value:
             return cell if new is not None else None
         try:
             data = pack_value(field.type, unsigned, new)
@@ -238,11 +238,11 @@ def cell_change(field: MysqlField, binary: bool, by: Change) -> Callable[[bytes]
 def fill_value(field: MysqlField, binary: bool, by: Fill) -> bytes | None:
     """Return the value that every cell of that column gets."""
     scalar = scalar_of(field)
-    found = by.constant(scalar)
-    if scalar is Scalar.OTHER or found is None or found[0] is None or scalar not in _READ or not binary:
-        return None if scalar is Scalar.OTHER or found is None else found[0]
+    constant = by.constant(scalar)
+    if scalar is Scalar.OTHER or constant is None or constant[0] is None or scalar not in _READ or not binary:
+        return None if scalar is Scalar.OTHER or constant is None else constant[0]
     try:
-        return pack_value(field.type, bool(field.flags & m.UNSIGNED), found[0])
+        return pack_value(field.type, bool(field.flags & m.UNSIGNED), constant[0])
     except ValueError:
         return None
 

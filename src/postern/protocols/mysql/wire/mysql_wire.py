@@ -31,7 +31,7 @@ from postern.protocols.wire_base import TARGET_GONE, Request, Side, TransactionS
 Kill = Callable[[int, bool], None]
 
 
-def _ignore_kill(thread: int, only_query: bool) -> None: ...
+def ignore_kill(thread: int, only_query: bool) -> None: ...
 
 
 class MysqlWire(MysqlBackend):
@@ -53,7 +53,7 @@ class MysqlWire(MysqlBackend):
         user: str = "",
         parameters: Mapping[str, str] | None = None,
         local_files: bool = False,
-        kill: Kill = _ignore_kill,
+        kill: Kill = ignore_kill,
     ) -> None:
         parameters = parameters or {}
         status = parameters.get("status", "")

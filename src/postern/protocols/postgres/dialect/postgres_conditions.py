@@ -86,7 +86,7 @@ def _of_comparison(content: Message) -> _Value | None:
     if kind in ("AEXPR_NOT_DISTINCT", "AEXPR_DISTINCT") and same:
         return _Value.TRUE if kind == "AEXPR_NOT_DISTINCT" else _Value.FALSE
     if kind in ("AEXPR_IN", "AEXPR_BETWEEN", "AEXPR_BETWEEN_SYM"):
-        equal = [_plain(left) == _plain(one) for one in right.get("List", {}).get("items", ())]
+        equal = [_plain(left) == _plain(item) for item in right.get("List", {}).get("items", ())]
         if names(content.get("name")) == ["="]:
             return _Value.TRUE if any(equal) else None
         return _Value.TRUE if kind != "AEXPR_IN" and equal and all(equal) else None
@@ -158,7 +158,7 @@ def _of_query(value: Message) -> _Value | None:
 
 
 def _one_is_the_others_opposite(arguments: list[Message]) -> bool:
-    plain = [_plain(one) for one in arguments]
+    plain = [_plain(argument) for argument in arguments]
     for argument in arguments:
         kind, content = node(argument)
         if kind == "BoolExpr" and content.get("boolop") == "NOT_EXPR" and _plain(content["args"][0]) in plain:
@@ -183,8 +183,8 @@ def _looks_at_row(kind: str, content: Message) -> bool:
 def _plain(value: Any) -> Any:
     """Return the value without positions in the text, so that equal expressions compare as equal."""
     if type(value) is dict:
-        return {name: _plain(one) for name, one in value.items() if name not in _PLACES}
-    return [_plain(one) for one in value] if type(value) is list else value
+        return {name: _plain(child) for name, child in value.items() if name not in _PLACES}
+    return [_plain(item) for item in value] if type(value) is list else value
 
 
 def _literal(value: Message) -> Any:
@@ -199,8 +199,8 @@ def _literal(value: Message) -> Any:
 
 
 def _text(value: Message) -> str:
-    found = _literal(value)
-    return found if isinstance(found, str) else ""
+    literal = _literal(value)
+    return literal if isinstance(literal, str) else ""
 
 
 def _is_bool(type_name: Message) -> bool:

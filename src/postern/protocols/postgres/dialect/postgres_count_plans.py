@@ -49,7 +49,7 @@ class PostgresCounter:
         if not any(parts):
             return CountPlans((), any(stirs), more)
         if len(ways) > 1 and _placeless(ways[0]) != _placeless(ways[1]):
-            return _unknown("it holds a backslash, which servers read in two ways")
+            return _unknown("it contains a backslash, whose meaning depends on standard_conforming_strings")
         if sum(len(each) for each in parts) > MOST_PARTS:
             return _unknown(f"it has more than {MOST_PARTS} parts that change rows")
         plans = [
@@ -62,7 +62,7 @@ class PostgresCounter:
 
 def behind(plan: CountPlan) -> CountPlan:
     """Return the plan for a statement after one that may change its meaning."""
-    return _make_uncountable_plan("statements before it may change what it means", plan.action, plan.target)
+    return _make_uncountable_plan("earlier statements can change its meaning", plan.action, plan.target)
 
 
 def _unknown(why: str) -> CountPlans:
@@ -78,9 +78,9 @@ def _stirs(statement: Message) -> bool:
     if kind not in _CHANGES and kind not in ("SelectStmt", "VariableShowStmt"):
         return True
     return any(
-        (one == "FuncCall" and not is_calm(names(found.get("funcname"))))
-        or (one == "SelectStmt" and bool(found.get("intoClause")))
-        for one, found in _all(kind, message)
+        (child_kind == "FuncCall" and not is_calm(names(child.get("funcname"))))
+        or (child_kind == "SelectStmt" and bool(child.get("intoClause")))
+        for child_kind, child in _all(kind, message)
     )
 
 
@@ -90,7 +90,9 @@ def _does_more(statement: Message) -> bool:
         return False
     if kind not in _ACTIONS and kind != "SelectStmt":
         return True
-    return any(one == "InsertStmt" for one, _ in _all(kind, message)) or (kind == "SelectStmt" and _stirs(statement))
+    return any(child_kind == "InsertStmt" for child_kind, _ in _all(kind, message)) or (
+        kind == "SelectStmt" and _stirs(statement)
+    )
 
 
 def _all(kind: str, message: Message) -> Iterator[tuple[str, Message]]:
@@ -98,7 +100,7 @@ def _all(kind: str, message: Message) -> Iterator[tuple[str, Message]]:
     while waiting:
         kind, message = waiting.pop()
         yield kind, message
-        waiting += [(one, child) for _, one, child in children(kind, message)]
+        waiting += [(child_kind, child) for _, child_kind, child in children(kind, message)]
 
 
 def _make_uncountable_plan(why: str, action: str = "", target: Named = ("", "")) -> CountPlan:
@@ -106,7 +108,7 @@ def _make_uncountable_plan(why: str, action: str = "", target: Named = ("", ""))
 
 
 Part = tuple[str, Message, Sequence[Message]]
-"""The kind, the message, and the queries of a WITH around it that it may name."""
+"""The kind, the message, and the queries of a surrounding WITH that it can name."""
 
 
 def _parts(statement: Message) -> Iterator[Part]:
@@ -117,10 +119,10 @@ def _parts(statement: Message) -> Iterator[Part]:
         if kind in _ACTIONS:
             yield kind, message, outside
         clause = message.get("withClause") if kind in _CHANGES or kind == "SelectStmt" else None
-        ctes = [one["CommonTableExpr"] for one in (clause or {}).get("ctes", ())]
-        for number, one in enumerate(ctes):
+        ctes = [element["CommonTableExpr"] for element in (clause or {}).get("ctes", ())]
+        for number, cte in enumerate(ctes):
             seen = ctes if clause and clause.get("recursive") else ctes[:number]
-            waiting.append((*node(one["ctequery"]), [*outside, *(other for other in seen if other is not one)]))
+            waiting.append((*node(cte["ctequery"]), [*outside, *(other for other in seen if other is not cte)]))
         for field, child_kind, child in children(kind, message):
             if field != "withClause":
                 waiting.append((child_kind, child, outside))
@@ -172,28 +174,28 @@ def _with_outside(message: Message, outside: Sequence[Message]) -> Message:
     """Add the outer queries to the message's own WITH."""
     if not outside:
         return message
-    own = message.get("withClause", {})
-    ctes = [*({"CommonTableExpr": one} for one in outside), *own.get("ctes", ())]
+    with_clause = message.get("withClause", {})
+    ctes = [*({"CommonTableExpr": cte} for cte in outside), *with_clause.get("ctes", ())]
     called = [cte["CommonTableExpr"]["ctename"] for cte in ctes]
     if len(set(called)) < len(called):
         raise Uncountable("two of its WITH queries have the same name")
-    return {**message, "withClause": {**own, "ctes": ctes}}
+    return {**message, "withClause": {**with_clause, "ctes": ctes}}
 
 
 def _without_changes(rows: Message) -> None:
     """Remove WITH queries that change rows; the counted query does not reference them."""
     clause = rows.get("withClause")
     if clause is not None:
-        kept = [one for one in clause["ctes"] if "SelectStmt" in one["CommonTableExpr"]["ctequery"]]
-        rows["withClause"] = {**clause, "ctes": kept}
-        if not kept:
+        queries = [cte for cte in clause["ctes"] if "SelectStmt" in cte["CommonTableExpr"]["ctequery"]]
+        rows["withClause"] = {**clause, "ctes": queries}
+        if not queries:
             del rows["withClause"]
 
 
 def _set_columns(kind: str, message: Message) -> Iterator[str]:
     lists = [message.get("targetList", [])]
     if kind == "MergeStmt":
-        clauses = [one["MergeWhenClause"] for one in message.get("mergeWhenClauses", ())]
+        clauses = [element["MergeWhenClause"] for element in message.get("mergeWhenClauses", ())]
         lists = [clause.get("targetList", []) for clause in clauses if clause.get("commandType") == "CMD_UPDATE"]
     if kind != "DeleteStmt":
         yield from (target["ResTarget"].get("name", "") for targets in lists for target in targets)
@@ -317,16 +319,16 @@ def _text(rows: Message, tables: Sequence[tuple[Message, Named]], schemas: Mappi
         text = deparse(tree)
         (again, *more) = readings(text)[0]
     except (PgQueryError, UnreadablePostgres, json_format.ParseError, DecodeError, ValueError) as error:
-        raise Uncountable(f"its query could not be written ({type(error).__name__})") from None
+        raise Uncountable(f"its count query could not be generated ({type(error).__name__})") from None
     if more or _placeless(again) != _placeless(whole):
-        raise Uncountable("its query could not be written without a change of meaning")
+        raise Uncountable("its count query could not be generated without changing its meaning")
     return text
 
 
 def _placeless(value: object) -> object:
     """Return the tree without positions in its text."""
     if isinstance(value, dict):
-        return {name: _placeless(one) for name, one in value.items() if name not in _PLACES}
+        return {name: _placeless(child) for name, child in value.items() if name not in _PLACES}
     if isinstance(value, list):
-        return [_placeless(one) for one in value]
+        return [_placeless(item) for item in value]
     return value

@@ -80,8 +80,8 @@ def _about(kind: str, field: str, *effects: Effect) -> Handler:
         for schema in _NAMING_SCHEMAS & message.keys():
             walk.found.touches(ObjectKind.SCHEMA, [message[schema]])
         named = message.get("objects", [message["object"]] if "object" in message else [])
-        for one in named:
-            _name(walk, sort, one)
+        for item in named:
+            _name(walk, sort, item)
         walk.inside(kind, message, None, leave=("object", "objects"))
 
     return handle
@@ -130,7 +130,9 @@ def _alter_table_command(walk: Walk, message: Message, scope: Scope) -> None:
 def _function(walk: Walk, message: Message, scope: Scope) -> None:
     walk.found.effects.add(_DDL)
     walk.found.touches(ObjectKind.FUNCTION, names(message.get("funcname")))
-    options = {one["DefElem"].get("defname"): one["DefElem"].get("arg") for one in message.get("options", ())}
+    options = {
+        element["DefElem"].get("defname"): element["DefElem"].get("arg") for element in message.get("options", ())
+    }
     _, language = node(options.get("language"))
     name = language.get("sval", "sql" if "sql_body" in message else "").lower()
     _, body = node(options.get("as"))
@@ -138,7 +140,7 @@ def _function(walk: Walk, message: Message, scope: Scope) -> None:
     if name in ("c", "internal"):
         walk.found.effects.add(_ADMIN)
     if name != "sql":
-        walk.found.unknown("it defines code that is not read here")
+        walk.found.unknown("it defines code in a language other than SQL")
     for text in texts if name == "sql" else ():
         walk.found.join(walk.code(text))
     walk.inside("CreateFunctionStmt", message, None, leave=("options", "returnType"))
@@ -198,9 +200,9 @@ def _extension(kind: str) -> Handler:
 def _schemas_of_options(walk: Walk, message: Message, option: str, *, otherwise: bool) -> None:
     """Record the schemas in an option. `otherwise`: without the option, every schema is affected."""
     named: list[str] = []
-    for one in message.get("options", ()):
-        if one["DefElem"].get("defname") == option:
-            kind, content = node(one["DefElem"].get("arg"))
+    for element in message.get("options", ()):
+        if element["DefElem"].get("defname") == option:
+            kind, content = node(element["DefElem"].get("arg"))
             named += names(content.get("items")) if kind == "List" else [content.get("sval", "")]
     for name in named:
         walk.found.touches(ObjectKind.SCHEMA, [name])
@@ -230,9 +232,9 @@ def _publication(kind: str) -> Handler:
 def _sequence(kind: str) -> Handler:
     def handle(walk: Walk, message: Message, scope: Scope) -> None:
         walk.found.effects.add(_DDL)
-        for one in message.get("options", ()):
-            if one["DefElem"].get("defname") == "owned_by":
-                _, owner = node(one["DefElem"].get("arg"))
+        for element in message.get("options", ()):
+            if element["DefElem"].get("defname") == "owned_by":
+                _, owner = node(element["DefElem"].get("arg"))
                 table = names(owner.get("items"))[:-1]
                 if table:  # not `none`
                     walk.names_relation(table)

@@ -26,17 +26,17 @@ _LEADS: Final = (*_SETS, "reset", "discard", "rollback", "abort", "do", "call", 
 _SET_CONFIG: Final = "function call 2078"  # by FunctionCall messages
 
 _RULE: Final = "client encoding"
-_HINT: Final = "Set client_encoding to UTF8 (PGCLIENTENCODING=UTF8), or to an encoding of one byte a character."
+_HINT: Final = "Set client_encoding to UTF8 (PGCLIENTENCODING=UTF8), or to a single-byte encoding."
 _SETTING: Final = Refuse(
     _RULE,
-    "this may set a client encoding in which the rules of this connection could be deceived, so it was refused",
+    "this statement can set a client encoding in which the connection's rules can be bypassed, so it was denied",
     _HINT,
 )
 _BEHIND: Final = Refuse(
     _RULE,
-    "this holds characters other than ASCII and came before a statement was answered that may change the client "
-    "encoding, so that it is unknown how the target reads it",
-    "Send it again once that statement is answered.",
+    "this statement contains non-ASCII characters and follows an unfinished statement that can change the client "
+    "encoding, so it is unknown how the target reads it",
+    "Resend it after that statement has completed.",
 )
 
 _tickets = itertools.count(1)
@@ -92,18 +92,18 @@ def _judge(parser: PostgresParser, text: str, unread: str) -> _Judgement:
     judged = parser.judge(text)
     if any(statement.encodes for statement in judged):
         return _Judgement.SETS
-    only_sets = all(one.statement.tag in ("SET", "RESET") for one in judged)
-    is_way_back = text.isascii() and only_sets and all(one.statement.effects == {Effect.SESSION} for one in judged)
+    only_sets = all(entry.statement.tag in ("SET", "RESET") for entry in judged)
+    is_way_back = text.isascii() and only_sets and all(entry.statement.effects == {Effect.SESSION} for entry in judged)
     return _Judgement.UNREAD if unread and not is_way_back else _Judgement.HARMLESS
 
 
-def _verdict(unread: str, found: object) -> Verdict:
-    if found is _Judgement.HARMLESS:
+def _verdict(unread: str, judgement: object) -> Verdict:
+    if judgement is _Judgement.HARMLESS:
         return FORWARD
-    if found is _Judgement.SETS:
+    if judgement is _Judgement.SETS:
         return _SETTING
     return Refuse(
         _RULE,
-        f"the client speaks {unread}, in which the rules of this connection could be deceived, so this was refused",
+        f"the client uses {unread}, in which the connection's rules can be bypassed, so this statement was denied",
         _HINT,
     )

@@ -58,4 +58,4 @@ class Findings:
 
 def untold(name: str) -> str:
     """Return the reason why an EXECUTE alone is unknown."""
-    return f"it runs what was prepared as {name}, which its own text does not tell"
+    return f"it runs the prepared statement {name}, whose text is unknown"

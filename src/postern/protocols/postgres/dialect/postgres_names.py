@@ -94,7 +94,7 @@ VOLATILE: Final[dict[str, frozenset[Effect]]] = {
     )
     for name in listed.split()
 }
-"""Of each volatile function of `pg_catalog`, what calling it does."""
+"""The effects of calling each volatile function of `pg_catalog`."""
 
 _CALM_BUT: Final = """
 database_to_xml database_to_xml_and_xmlschema database_to_xmlschema schema_to_xml schema_to_xml_and_xmlschema
@@ -102,8 +102,8 @@ schema_to_xmlschema table_to_xml table_to_xml_and_xmlschema table_to_xmlschema
 anyarray_in array_in domain_in multirange_in pg_input_error_info pg_input_is_valid range_in record_in
 """
 DECLARED_CALM_BUT: Final = frozenset(_CALM_BUT.split())
-"""Declared stable or immutable, but they read tables that the text does not name as such, views among them, or make a
-value of a type that is given by its number or name, with the checks of its domain."""
+"""Declared stable or immutable, but they read tables or views that the text does not name as such, or create a value
+of a type that is given by its number or name, which runs the checks of a domain."""
 
 
 OWN: Final = "pg_catalog"
@@ -129,8 +129,8 @@ class TargetNames:
         self._shadowed = OWN in path and path[0] != OWN
         self._functions = {key: function.harmless for key, function in self.schema.functions.items()}
         # Without the catalogue, no schema is known to be the only one with such a function.
-        known = self._functions if self.schema.relations else {k: v for k, v in self._functions.items() if not k[0]}
-        self._functions_anywhere = _anywhere(known)
+        functions = self._functions if self.schema.relations else {k: v for k, v in self._functions.items() if not k[0]}
+        self._functions_anywhere = _anywhere(functions)
         self._types_anywhere = _anywhere(self.schema.types)
         self._operators_anywhere = _anywhere(self.schema.operators)
         self._relations_anywhere: dict[str, list[Relation]] = {}
@@ -160,8 +160,8 @@ class TargetNames:
     def may_call(self, column: str) -> bool:
         """Return True if `row.column` or `(value).column` may be a call, `column(value)`, of a function that does more
         than read (PostgreSQL's documentation, 4.2.6 and 8.16.5)."""
-        theirs = self._functions_anywhere.get(column) is False and not self._functions.get(("", column))
-        return theirs or bool(VOLATILE.get(column, _CALM_EFFECTS) - _CALM_EFFECTS)
+        is_harmful = self._functions_anywhere.get(column) is False and not self._functions.get(("", column))
+        return is_harmful or bool(VOLATILE.get(column, _CALM_EFFECTS) - _CALM_EFFECTS)
 
     def may_cast(self, column: str) -> bool:
         """Return True if `(value).column` may be a cast to one of the target's types that runs custom code."""
@@ -200,11 +200,11 @@ class TargetNames:
     def family(self, relation: Relation) -> set[tuple[str, str]]:
         """Return the tables that share rows with the relation: partitions and inheritance children, and their
         parents."""
-        own = (relation.schema, relation.name)
-        if not relation.parents and own not in self._heirs:
+        own_key = (relation.schema, relation.name)
+        if not relation.parents and own_key not in self._heirs:
             return set()
-        below = find_reachable([own], lambda key: self._heirs.get(key, ()))
-        return (below | find_reachable([own], self._parents)) - {own}
+        below = find_reachable([own_key], lambda key: self._heirs.get(key, ()))
+        return (below | find_reachable([own_key], self._parents)) - {own_key}
 
     def _parents(self, key: tuple[str, str]) -> Sequence[tuple[str, str]]:
         relation = self.schema.relations.get(key)
@@ -222,10 +222,10 @@ class TargetNames:
 
 def _anywhere(harmless: Mapping[tuple[str, str], bool]) -> dict[str, bool]:
     """Index by name alone: harmless if it is harmless in every schema that has it."""
-    found: dict[str, bool] = {}
-    for (_, name), one in harmless.items():
-        found[name] = one and found.get(name, True)
-    return found
+    harmless_by_name: dict[str, bool] = {}
+    for (_, name), is_harmless in harmless.items():
+        harmless_by_name[name] = is_harmless and harmless_by_name.get(name, True)
+    return harmless_by_name
 
 
 def is_of_system(parts: list[str]) -> bool:

@@ -49,7 +49,7 @@ def scans_of(kind: str, message: Message) -> Scans:
     if kind == "SelectStmt" or kind in _CHANGES:
         return _query(kind, message, {})
     if kind == "ExplainStmt":
-        runs = any(one["DefElem"].get("defname") == "analyze" for one in message.get("options", ()))
+        runs = any(element["DefElem"].get("defname") == "analyze" for element in message.get("options", ()))
         return scans_of(*node(message.get("query"))) if runs else _NOTHING
     if kind == "CopyStmt":
         if message.get("is_from"):
@@ -83,18 +83,18 @@ def _scan_subquery(value: Message | None, ctes: Ctes) -> Scans:
 def _ctes(message: Message, outside: Ctes) -> dict[str, Scans]:
     """Return the scans of WITH queries by name. Those that write have no name here, because they run even if nothing
     reads them."""
-    found = {name: scans for name, scans in outside.items() if not name.startswith("*")}
+    scans_by_name = {name: scans for name, scans in outside.items() if not name.startswith("*")}
     clause = message.get("withClause", {})
-    queries = [one["CommonTableExpr"] for one in clause.get("ctes", ())]
+    queries = [element["CommonTableExpr"] for element in clause.get("ctes", ())]
     if clause.get("recursive"):
-        found |= dict.fromkeys((query["ctename"] for query in queries), _NOTHING)
+        scans_by_name |= dict.fromkeys((query["ctename"] for query in queries), _NOTHING)
     for query in queries:
         kind, inner = node(query.get("ctequery"))
-        scans = _query(kind, inner, found)
-        found[query["ctename"]] = scans
+        scans = _query(kind, inner, scans_by_name)
+        scans_by_name[query["ctename"]] = scans
         if kind == "InsertStmt":
-            found[f"*{query['ctename']}"] = scans
-    return found
+            scans_by_name[f"*{query['ctename']}"] = scans
+    return scans_by_name
 
 
 def _select(select: Message, ctes: Ctes) -> Scans:
@@ -171,7 +171,7 @@ def _inside(value: Message) -> Iterator[tuple[str, Message]]:
 
 CACHED_SCHEMAS = 8
 DEEPEST_CODE = 8  # views that read views, functions within functions
-_TWO_WAYS: Final = "it holds a backslash, which is read otherwise where standard_conforming_strings is off"
+_TWO_WAYS: Final = "it contains a backslash, whose meaning depends on standard_conforming_strings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class PostgresParser(Shared):
         except RecursionError:
             return (AnalysedStatement(unknown("it is nested too deeply"), encodes=True),)
         except Exception as error:  # fail closed; a test checks that no known statement fails for this reason
-            return (AnalysedStatement(unknown(f"it could not be judged ({type(error).__name__})"), encodes=True),)
+            return (AnalysedStatement(unknown(f"it could not be evaluated ({type(error).__name__})"), encodes=True),)
         judged = [
             tuple(
                 AnalysedStatement(statement.statement(), statement.prepares, statement.executes, statement.encodes)
@@ -238,24 +238,24 @@ class PostgresParser(Shared):
         return tuple(_doubtful(statement) for way in judged for statement in way)
 
 
-def _walk(statement: Message, known: TargetNames, deep: int) -> Findings:
+def _walk(statement: Message, target_names: TargetNames, deep: int) -> Findings:
     kind, message = node(statement)
-    findings = Walk(known, HANDLERS, _code(known, deep + 1)).run(kind, message)
+    findings = Walk(target_names, HANDLERS, _code(target_names, deep + 1)).run(kind, message)
     findings.tag = tag_of(kind, message)
     findings.scans = scans_of(kind, message)
     return findings
 
 
-def _code(known: TargetNames, deep: int) -> Callable[[str], Findings]:
+def _code(target_names: TargetNames, deep: int) -> Callable[[str], Findings]:
     def code(text: str) -> Findings:
         findings = Findings()
         if deep > DEEPEST_CODE:
-            findings.unknown("views and functions in it lead too deep")
+            findings.unknown("views and functions in it are nested too deeply")
             return findings
         try:
             for way in readings(text):
-                for one in way:
-                    findings.join(_walk(one, known, deep))
+                for statement in way:
+                    findings.join(_walk(statement, target_names, deep))
         except UnreadablePostgres as error:
             findings.unknown(f"code in it: {error}")
         return findings
@@ -263,7 +263,7 @@ def _code(known: TargetNames, deep: int) -> Callable[[str], Findings]:
     return code
 
 
-def _doubtful(one: AnalysedStatement) -> AnalysedStatement:
-    statement = one.statement
+def _doubtful(analysed: AnalysedStatement) -> AnalysedStatement:
+    statement = analysed.statement
     reason = "; ".join(filter(None, (statement.reason, _TWO_WAYS)))
-    return replace(one, statement=replace(statement, effects=statement.effects | {Effect.UNKNOWN}, reason=reason))
+    return replace(analysed, statement=replace(statement, effects=statement.effects | {Effect.UNKNOWN}, reason=reason))

@@ -53,17 +53,17 @@ class PreparedStatements:
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
         self._look_into(schema)
         statements: list[Statement] = []
-        own: dict[str, list[Statement]] = {}  # prepared by the text itself so far
+        own_statements: dict[str, list[Statement]] = {}  # prepared by the text itself so far
         before: dict[str, list[Statement]] = {}
         for statement in self._parser.judge(text, schema):
             if statement.prepares is not None:
-                own.setdefault(statement.prepares, []).append(statement.statement)
+                own_statements.setdefault(statement.prepares, []).append(statement.statement)
             if statement.executes is None or self._is_lost:
                 statements.append(statement.statement)
             else:
                 if statement.executes not in before:
                     before[statement.executes] = self._find_statements(statement.executes, schema)
-                prepared = before[statement.executes] + own.get(statement.executes, [])
+                prepared = before[statement.executes] + own_statements.get(statement.executes, [])
                 statements.append(
                     _run(statement.statement, statement.executes, prepared) if prepared else statement.statement
                 )
@@ -76,7 +76,7 @@ class PreparedStatements:
         names = dict.fromkeys(
             statement.executes for statement in self._parser.judge(text, schema) if statement.executes is not None
         )
-        return list(dict.fromkeys(found for name in names for found in self._texts.get(name, ())))
+        return list(dict.fromkeys(text for name in names for text in self._texts.get(name, ())))
 
     def record_statement(self, text: str, *, by_protocol: bool = False) -> None:
         """Record a forwarded text. The next `parse` reads it, possibly in another process."""
@@ -131,8 +131,8 @@ def _run(execute: Statement, name: str, prepared: list[Statement]) -> Statement:
         tag=execute.tag,
         effects=effects,
         objects=objects,
-        without_where=any(one.without_where for one in prepared),
+        without_where=any(statement.without_where for statement in prepared),
         scans=scans,
-        reason=next((one.reason for one in prepared if one.reason), ""),
-        untraced=next((one.untraced for one in prepared if one.untraced), execute.untraced),
+        reason=next((statement.reason for statement in prepared if statement.reason), ""),
+        untraced=next((statement.untraced for statement in prepared if statement.untraced), execute.untraced),
     )

@@ -65,8 +65,8 @@ def _merge(walk: Walk, message: Message, scope: Scope) -> None:
     names_here = walk.enter_with_clause(message, scope)
     walk.writes_relation(message["relation"])
     walk.found.effects.add(Effect.READ)
-    actions = [one["MergeWhenClause"] for one in message.get("mergeWhenClauses", ())]
-    changing = [one for one in actions if one.get("commandType") in ("CMD_UPDATE", "CMD_DELETE")]
+    actions = [element["MergeWhenClause"] for element in message.get("mergeWhenClauses", ())]
+    changing = [action for action in actions if action.get("commandType") in ("CMD_UPDATE", "CMD_DELETE")]
     every_row = passes_every_row(message.get("joinCondition"))
     for action in changing:
         # Rows without a match in the source are every row but those with one.
@@ -104,15 +104,15 @@ def _column_ref(walk: Walk, message: Message, scope: Scope) -> None:
 
 
 def _indirection(walk: Walk, message: Message, scope: Scope) -> None:
-    for one in message.get("indirection", ()):
-        _may_call(walk, one.get("String", {}).get("sval", ""))
+    for step in message.get("indirection", ()):
+        _may_call(walk, step.get("String", {}).get("sval", ""))
     walk.inside("A_Indirection", message, scope)
 
 
 def _may_call(walk: Walk, column: str) -> None:
-    if walk.known.may_call(column):
+    if walk.target_names.may_call(column):
         walk.calls([column], {})
-    if walk.known.may_cast(column):
+    if walk.target_names.may_cast(column):
         walk.casts([column])
 
 

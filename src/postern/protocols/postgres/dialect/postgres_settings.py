@@ -28,16 +28,14 @@ def change_setting(name: str, values: list[str] | None, findings: Findings) -> N
     elif name in SUPERUSER_SETTINGS:
         findings.effects.add(Effect.ADMIN)
     elif name == "client_encoding":
-        plain = values is not None and all(_letters(one).startswith(_PLAIN_ENCODINGS) for one in values)
+        plain = values is not None and all(_letters(encoding).startswith(_PLAIN_ENCODINGS) for encoding in values)
         if not plain:
             findings.encodes = True
-            findings.unknown(
-                "in that encoding, or in one that the text does not tell, later texts may be read otherwise"
-            )
+            findings.unknown("it can set a client encoding in which later statements are misread")
     elif name == "search_path":
-        path = None if values is None else [one.strip(' "') for value in values for one in value.split(",")]
+        path = None if values is None else [schema.strip(' "') for value in values for schema in value.split(",")]
         if path is None or OWN in path[1:]:
-            findings.unknown("by such a search_path, names of PostgreSQL's own functions may mean others")
+            findings.unknown("with such a search_path, names of built-in functions can mean other functions")
 
 
 def _letters(encoding: str) -> str:

@@ -96,12 +96,12 @@ def uses(query: Message, target: Message) -> Uses:
         elif kind not in _PLAIN:
             raise Uncountable(f"it contains something that is not supported for counting ({kind or 'a field'})")
         left = ("withClause",) if kind == "SelectStmt" else ("typeName",)
-        waiting += [(child, one, scope) for name, child, one in children(kind, message) if name not in left]
+        waiting += [(child, inner, scope) for name, child, inner in children(kind, message) if name not in left]
     found_uses.is_whole |= not aliases.isdisjoint(found_uses.columns)  # a row as a whole
     for name in found_uses.fields:  # or a cast, unless there is a column of that name
         bare = name.removeprefix("_")
         if bare in TYPES and (bare != name or bare.startswith("reg") or bare in ("money", "xml")):
-            raise Uncountable(f"it may make a value of the type {name}")
+            raise Uncountable(f"it can create a value of the type {name}")
     calm = {name for name in found_uses.fields if is_calm([name]) and name not in _FORMATTED}
     for name in calm:
         _calls(name, found_uses)
@@ -113,16 +113,16 @@ def _select(message: Message, scope: Scope, waiting: list[tuple[str, Message, Sc
     if message.get("lockingClause"):
         raise Uncountable("it locks the rows that it reads")
     if message.get("intoClause"):
-        raise Uncountable("it makes a table")
+        raise Uncountable("it creates a table")
     clause = message.get("withClause")
     if clause is None:
         return scope
-    queries = [one["CommonTableExpr"] for one in clause.get("ctes", ())]
-    everything = {**scope, **{one["ctename"]: _changes(one) for one in queries}}
+    queries = [element["CommonTableExpr"] for element in clause.get("ctes", ())]
+    everything = {**scope, **{query["ctename"]: _changes(query) for query in queries}}
     sees = everything if clause.get("recursive") else scope
     for query in queries:
         if query.get("search_clause") or query.get("cycle_clause"):
-            raise Uncountable("its WITH has a SEARCH or a CYCLE")
+            raise Uncountable("its WITH has a SEARCH or CYCLE clause")
         if not _changes(query):
             waiting.append((*node(query["ctequery"]), sees))
         if not clause.get("recursive"):
@@ -130,21 +130,21 @@ def _select(message: Message, scope: Scope, waiting: list[tuple[str, Message, Sc
     return everything
 
 
-def _changes(one: Message) -> bool:
-    return node(one["ctequery"])[0] != "SelectStmt"
+def _changes(query: Message) -> bool:
+    return node(query["ctequery"])[0] != "SelectStmt"
 
 
-def _table(message: Message, scope: Scope, target: Message, found: Uses) -> None:
+def _table(message: Message, scope: Scope, target: Message, usage: Uses) -> None:
     name = message["relname"]
     if message is not target and not message.get("schemaname") and name in scope:
         if scope[name]:
             raise Uncountable("it reads rows that another part of the statement changes")
         return
     if is_of_system([part for part in qualified_name_of(message) if part]):
-        raise Uncountable(f"{name} is a table of the server itself")
+        raise Uncountable(f"{name} is a system table")
     if message.get("catalogname"):
         raise Uncountable("it names a database")
-    found.tables.append(message)
+    usage.tables.append(message)
 
 
 def is_calm(parts: Sequence[str]) -> bool:
@@ -155,20 +155,20 @@ def is_calm(parts: Sequence[str]) -> bool:
     return name in CALM and name not in _OF_THE_SESSION and not name.startswith(_OF_THE_SESSION_BEGIN)
 
 
-def _calls(name: str, found: Uses) -> None:
-    found.functions.add(name)
-    found.writes |= name in _WRITES or "json" in name
+def _calls(name: str, usage: Uses) -> None:
+    usage.functions.add(name)
+    usage.writes |= name in _WRITES or "json" in name
 
 
-def _function(message: Message, found: Uses) -> None:
+def _function(message: Message, usage: Uses) -> None:
     parts = names(message.get("funcname"))
     name = parts[-1]
     if not is_calm(parts):
         raise Uncountable(f"it calls {'.'.join(parts)}()")
     args = message.get("args", [])
     if name in _FORMATTED and len(args) > 1 and not _FORMAT.fullmatch(_text(args[-1])):
-        raise Uncountable(f"it calls {name}() in a way that settings change")
-    _calls(name, found)
+        raise Uncountable(f"it calls {name}() with a format that depends on settings")
+    _calls(name, usage)
 
 
 def _text(value: Message) -> str:
@@ -189,29 +189,29 @@ def check_text(text: str) -> None:
     """Check a value whose type PostgreSQL infers. Raises Uncountable if its meaning depends on a setting that clients
     cannot see."""
     if "{" in text and "null" in text.lower():
-        raise Uncountable("it holds an array with a NULL, which a setting may give another meaning")
+        raise Uncountable("it contains an array with a NULL, whose meaning depends on a setting")
     if _ZONES.search(text):
-        raise Uncountable("it holds a time zone's abbreviation, which a setting may give another meaning")
+        raise Uncountable("it contains a time zone abbreviation, whose meaning depends on a setting")
 
 
-def _operate(parts: list[str], found: Uses) -> None:
+def _operate(parts: list[str], usage: Uses) -> None:
     if not parts:
         return
     if parts[-1] not in OPERATORS or (len(parts) > 1 and parts[-2] != OWN):
         raise Uncountable(f"it uses the operator {'.'.join(parts)}")
     if parts[-1] in ("@@", "@@@"):
-        raise Uncountable("it searches a text by a configuration of the session")
-    found.operators.add(parts[-1])
-    found.writes |= parts[-1] == "||"
+        raise Uncountable("it searches text by the session's text search configuration")
+    usage.operators.add(parts[-1])
+    usage.writes |= parts[-1] == "||"
 
 
-def _expression(message: Message, found: Uses) -> None:
+def _expression(message: Message, usage: Uses) -> None:
     if "BETWEEN" in message.get("kind", ""):
-        found.operators |= {">=", "<="}
+        usage.operators |= {">=", "<="}
     elif message.get("kind") == "AEXPR_OP" and any(_is_null(message.get(side)) for side in ("lexpr", "rexpr")):
-        raise Uncountable("it compares with NULL by an operator, which a setting may give another meaning")
+        raise Uncountable("it compares with NULL by an operator, whose meaning depends on a setting")
     else:
-        _operate(names(message.get("name")), found)
+        _operate(names(message.get("name")), usage)
 
 
 def _is_null(value: Message | None) -> bool:
@@ -219,80 +219,80 @@ def _is_null(value: Message | None) -> bool:
     return kind == "A_Const" and "isnull" in content
 
 
-def _sub_link(message: Message, found: Uses) -> None:
-    _operate(names(message.get("operName")) or ["="], found)
+def _sub_link(message: Message, usage: Uses) -> None:
+    _operate(names(message.get("operName")) or ["="], usage)
 
 
-def _case(message: Message, found: Uses) -> None:
+def _case(message: Message, usage: Uses) -> None:
     if message.get("arg"):
-        found.operators.add("=")
+        usage.operators.add("=")
 
 
-def _join(message: Message, found: Uses) -> None:
+def _join(message: Message, usage: Uses) -> None:
     if message.get("isNatural"):
         raise Uncountable("it is a NATURAL JOIN")
     if message.get("usingClause"):
-        found.operators.add("=")
-        found.columns |= set(names(message["usingClause"]))
+        usage.operators.add("=")
+        usage.columns |= set(names(message["usingClause"]))
 
 
-def _sort_by(message: Message, found: Uses) -> None:
+def _sort_by(message: Message, usage: Uses) -> None:
     if message.get("useOp"):
         raise Uncountable("it sorts by an operator")
 
 
-def _range_function(message: Message, found: Uses) -> None:
+def _range_function(message: Message, usage: Uses) -> None:
     if message.get("coldeflist"):
-        raise Uncountable("it makes rows by a list of columns")
+        raise Uncountable("it calls a function with a list of column definitions")
 
 
-def _cast(message: Message, found: Uses) -> None:
+def _cast(message: Message, usage: Uses) -> None:
     parts = names(message.get("typeName", {}).get("names"))
     name = parts[-1].removeprefix("_") if parts else ""
     if name not in TYPES or name.startswith("reg") or (len(parts) > 1 and parts[-2] != OWN):
-        raise Uncountable(f"it makes a value of the type {'.'.join(parts)}")
+        raise Uncountable(f"it casts to the type {'.'.join(parts)}")
     if name in ("money", "xml"):
-        raise Uncountable(f"it makes a value of the type {name}, which settings change")
+        raise Uncountable(f"it casts to the type {name}, which depends on settings")
     is_array = parts[-1].startswith("_") or "arrayBounds" in message["typeName"]
     if is_array and node(message["arg"])[0] not in ("A_Const", "A_ArrayExpr", "ParamRef"):
-        raise Uncountable("it reads an array from a text, which settings change")
-    found.types.add(name)
-    found.writes |= name in _TEXTS
+        raise Uncountable("it casts text to an array, which depends on settings")
+    usage.types.add(name)
+    usage.writes |= name in _TEXTS
 
 
-def _collate(message: Message, found: Uses) -> None:
+def _collate(message: Message, usage: Uses) -> None:
     parts = names(message.get("collname"))
     if len(parts) > 1 and parts[-2] != OWN:
         raise Uncountable(f"it names the collation {'.'.join(parts)}")
-    found.collations.add(parts[-1])
+    usage.collations.add(parts[-1])
 
 
-def _column(message: Message, found: Uses) -> None:
+def _column(message: Message, usage: Uses) -> None:
     fields = names(message.get("fields"))
     if fields[-1]:
-        found.columns.add(fields[-1])
+        usage.columns.add(fields[-1])
         if len(fields) > 1:
-            found.fields.add(fields[-1])
+            usage.fields.add(fields[-1])
     else:
-        found.is_whole = True  # a star
+        usage.is_whole = True  # a star
 
 
-def _indirection(message: Message, found: Uses) -> None:
-    for one in message.get("indirection", ()):
-        kind, content = node(one)
-        found.is_whole |= kind == "A_Star"
+def _indirection(message: Message, usage: Uses) -> None:
+    for step in message.get("indirection", ()):
+        kind, content = node(step)
+        usage.is_whole |= kind == "A_Star"
         if kind == "String":
-            found.columns.add(content.get("sval", ""))
-            found.fields.add(content.get("sval", ""))
+            usage.columns.add(content.get("sval", ""))
+            usage.fields.add(content.get("sval", ""))
 
 
-def _moment(message: Message, found: Uses) -> None:
+def _moment(message: Message, usage: Uses) -> None:
     if not message.get("op", "").startswith(_MOMENTS):
         raise Uncountable("it uses the session's user or the current schema")
 
 
-def _parameter(message: Message, found: Uses) -> None:
-    found.parameters.append(message)
+def _parameter(message: Message, usage: Uses) -> None:
+    usage.parameters.append(message)
 
 
 _HANDLERS: Final = {

@@ -70,7 +70,7 @@ def _kinds(statement: str) -> frozenset[str]:
     if len(statement) > _LONGEST or "\0" in statement:
         return frozenset({""})
     try:
-        return frozenset(_kind(one) for way in readings(statement) for one in way)
+        return frozenset(_kind(message) for way in readings(statement) for message in way)
     except (UnreadablePostgres, RecursionError):
         return frozenset({""})
 
@@ -88,7 +88,7 @@ def _sets_constants(select: Message) -> bool:
         return False
     for target in select.get("targetList", ()):
         kind, call = node(node(target)[1].get("val"))
-        names = [one.get("String", {}).get("sval", "") for one in call.get("funcname", ())]
+        names = [part.get("String", {}).get("sval", "") for part in call.get("funcname", ())]
         if kind != "FuncCall" or names not in (["set_config"], ["pg_catalog", "set_config"]):
             return False
         if not all(node(value)[0] == "A_Const" for value in call.get("args", ())):
@@ -104,7 +104,7 @@ def _spells_names(statement: str) -> bool:
     if len(statement) > _LONGEST or "\0" in statement:
         return False
     try:
-        kinds = [kind for way in readings(statement) for one in way for kind in _all_kinds(one)]
+        kinds = [kind for way in readings(statement) for message in way for kind in _all_kinds(message)]
     except (UnreadablePostgres, RecursionError):
         return False
     return _CHOOSES_NAMES.isdisjoint(kinds)
@@ -128,7 +128,7 @@ def copy_format(statement: str) -> CopyFormat | None:
         nodes = [node(each) for way in readings(statement) for each in way]
     except (UnreadablePostgres, RecursionError):
         return None
-    copies = [found for kind, found in nodes if kind == "CopyStmt"]
+    copies = [message for kind, message in nodes if kind == "CopyStmt"]
     formats = {
         _format_of(copy.get("options", ())) for copy in copies if not (copy.get("is_from") or copy.get("filename"))
     }
@@ -136,31 +136,37 @@ def copy_format(statement: str) -> CopyFormat | None:
 
 
 def _format_of(options: Sequence[Message]) -> CopyFormat | None:
-    said: dict[str, str] = {}
+    texts_by_name: dict[str, str] = {}
     for option in options:
-        _, one = node(option)
-        name = one.get("defname", "")
-        if name in said:  # the target rejects it
+        _, element = node(option)
+        name = element.get("defname", "")
+        if name in texts_by_name:  # the target rejects it
             return None
-        said[name] = _read_option(one)
-    kind = said.pop("format", "text").lower()
-    encoding = said.pop("encoding", "").lower()
+        texts_by_name[name] = _read_option(element)
+    kind = texts_by_name.pop("format", "text").lower()
+    encoding = texts_by_name.pop("encoding", "").lower()
     if kind not in ("text", "csv", "binary") or encoding.replace("-", "_") in _AMBIGUOUS:
         return None
-    header = _boolean(said.pop("header", "false"))
+    header = _boolean(texts_by_name.pop("header", "false"))
     is_csv = kind == "csv"
-    quote = said.pop("quote", '"')
+    quote = texts_by_name.pop("quote", '"')
     form = _encode_options(
         {
-            "delimiter": said.pop("delimiter", "," if is_csv else "\t"),
-            "null": said.pop("null", "" if is_csv else "\\N"),
+            "delimiter": texts_by_name.pop("delimiter", "," if is_csv else "\t"),
+            "null": texts_by_name.pop("null", "" if is_csv else "\\N"),
             "quote": quote,
-            "escape": said.pop("escape", quote),
+            "escape": texts_by_name.pop("escape", quote),
         }
     )
     for harmless in ("force_quote", "freeze", "force_not_null", "force_null", "on_error", "log_verbosity"):
-        said.pop(harmless, None)
-    if header is None or said or len(form["delimiter"]) != 1 or len(form["quote"]) != 1 or len(form["escape"]) != 1:
+        texts_by_name.pop(harmless, None)
+    if (
+        header is None
+        or texts_by_name
+        or len(form["delimiter"]) != 1
+        or len(form["quote"]) != 1
+        or len(form["escape"]) != 1
+    ):
         return None
     return CopyFormat(kind, header=header, encoding=encoding, **form)
 
@@ -182,6 +188,6 @@ def _read_option(option: Message) -> str:
     return ""
 
 
-def _boolean(said: str) -> bool | None:
-    folded = said.lower()
+def _boolean(text: str) -> bool | None:
+    folded = text.lower()
     return True if folded in _TRUE else False if folded in _FALSE else None

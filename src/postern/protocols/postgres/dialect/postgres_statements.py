@@ -88,7 +88,7 @@ def _plainly(kind: str, *effects: Effect) -> Handler:
 
 def _explain(walk: Walk, message: Message, scope: Scope) -> None:
     walk.found.effects.add(Effect.READ)
-    options = [one["DefElem"] for one in message.get("options", ())]
+    options = [element["DefElem"] for element in message.get("options", ())]
     inner = walk.apart(message.get("query"))
     if not any(option.get("defname") == "analyze" and _is_on(option) for option in options):
         # It runs only what the planner evaluates in advance: functions that declare themselves stable or immutable.
@@ -123,8 +123,8 @@ def _copy(walk: Walk, message: Message, scope: Scope) -> None:
 def _prepare(walk: Walk, message: Message, scope: Scope) -> None:
     walk.found.effects.add(Effect.SESSION)
     walk.found.prepares = message.get("name", "")
-    for one in message.get("argtypes", ()):
-        walk.casts(names(one["TypeName"].get("names")))
+    for element in message.get("argtypes", ()):
+        walk.casts(names(element["TypeName"].get("names")))
     walk.inside("PrepareStmt", message, scope, leave=("argtypes",))
 
 
@@ -150,7 +150,7 @@ def _set(walk: Walk, message: Message, scope: Scope) -> None:
     kind = message["kind"]
     name = message.get("name", "")
     if kind == "VAR_SET_VALUE":
-        change_setting(name, [_word(one) for one in message.get("args", ())], walk.found)
+        change_setting(name, [_word(argument) for argument in message.get("args", ())], walk.found)
     elif kind in ("VAR_SET_DEFAULT", "VAR_RESET"):
         change_setting(name, [], walk.found)
     elif kind == "VAR_SET_CURRENT":
@@ -178,8 +178,8 @@ def _transaction(walk: Walk, message: Message, scope: Scope) -> None:
 
 
 def _truncate(walk: Walk, message: Message, scope: Scope) -> None:
-    for one in message.get("relations", ()):
-        walk.writes_relation(one["RangeVar"])
+    for element in message.get("relations", ()):
+        walk.writes_relation(element["RangeVar"])
 
 
 def _refresh(walk: Walk, message: Message, scope: Scope) -> None:
@@ -213,4 +213,4 @@ STATEMENTS: Final[dict[str, Handler]] = {
 }
 
 HANDLERS: Final[dict[str, Handler]] = {**QUERIES, **DEFINITIONS, **STATEMENTS}
-"""By the name of the message."""
+"""The handlers, by the name of the message."""

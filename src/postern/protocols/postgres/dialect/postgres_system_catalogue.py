@@ -329,4 +329,4 @@ OPERATORS: Final = frozenset(_OPERATORS.split())
 KEPT_RELATIONS: Final = frozenset(
     {"pg_authid", "pg_config", "pg_file_settings", "pg_hba_file_rules", "pg_ident_file_mappings", "pg_shadow"}
 )
-"""Of `RELATIONS`, those that show the server's files, or hashes of passwords, which it keeps from ordinary accounts."""
+"""Those of `RELATIONS` that show the server's files or password hashes, which it hides from ordinary accounts."""

@@ -14,7 +14,7 @@ from postern.protocols.postgres.dialect.postgres_settings import change_setting
 from postern.protocols.postgres.dialect.postgres_system_catalogue import KEPT_RELATIONS
 
 Scope = frozenset[str] | None
-"""The names of WITH that a table's name may mean here; None outside of queries, where a table is only named."""
+"""The names of WITH queries that are visible here; None outside of queries, where a table is only named."""
 
 # Values of any column, as samples.
 _STATISTICS: Final = frozenset(
@@ -38,15 +38,17 @@ MinMaxExpr MultiAssignRef NamedArgExpr NullTest OnConflictClause ParamRef RangeS
 ReturningClause ReturningOption RowExpr SQLValueFunction SetToDefault String WindowDef XmlExpr
 """
 PLAIN: Final = frozenset(_PLAIN.split())
-"""What these do is what is inside of them."""
+"""Their effects are those of their parts."""
 
 
 class Walk:
     """Walks a tree. `code(text)` returns the effects of a text that is nested in the statement, or in a view that it
     reads."""
 
-    def __init__(self, known: TargetNames, handlers: dict[str, Handler], code: Callable[[str], Findings]) -> None:
-        self.known = known
+    def __init__(
+        self, target_names: TargetNames, handlers: dict[str, Handler], code: Callable[[str], Findings]
+    ) -> None:
+        self.target_names = target_names
         self.found = Findings()
         self.code = code
         self._handlers = handlers
@@ -62,13 +64,13 @@ class Walk:
             elif kind in PLAIN:
                 self.inside(kind, message, scope)
             else:
-                self.found.unknown(f"it holds something that is not known here ({kind or 'a field'})")
+                self.found.unknown(f"it contains something unknown ({kind or 'a field'})")
         return self.found
 
     def apart(self, value: Message | None, scope: Scope = None) -> Findings:
         """Return the findings of a nested `Node`, separately."""
         kind, message = node(value)
-        walk = Walk(self.known, self._handlers, self.code)
+        walk = Walk(self.target_names, self._handlers, self.code)
         return walk.run(kind, message, scope) if kind else walk.found
 
     def inside(self, kind: str, message: Message, scope: Scope, leave: tuple[str, ...] = ()) -> None:
@@ -107,18 +109,18 @@ class Walk:
                 self.found.effects.add(Effect.ADMIN)
             if parts[-1] in _STATISTICS:
                 self.found.objects.add(EVERYTHING)
-        elif not self.known.has_catalogue:
+        elif not self.target_names.has_catalogue:
             self.found.untraced = NO_CATALOGUE
-        if not self.known.relation_known(parts):
+        if not self.target_names.relation_known(parts):
             self.found.unknown(f"relation {'.'.join(parts)} is unknown")
-        for one in self.known.relations(parts):
-            if one.definition:
-                self.found.join(self.code(one.definition))
+        for target_relation in self.target_names.relations(parts):
+            if target_relation.definition:
+                self.found.join(self.code(target_relation.definition))
 
     def names_relation(self, parts: list[str]) -> None:
         self.found.touches(ObjectKind.TABLE, parts)
-        for relation in self.known.relations(parts):
-            for schema, name in self.known.family(relation):
+        for relation in self.target_names.relations(parts):
+            for schema, name in self.target_names.family(relation):
                 self.found.touches(ObjectKind.TABLE, [schema, name])
 
     def writes_relation(self, relation: Message) -> None:
@@ -134,7 +136,7 @@ class Walk:
     def calls(self, parts: list[str], message: Message) -> None:
         """Record a call of a function by its name; `message` has its arguments."""
         self.found.touches(ObjectKind.FUNCTION, parts)
-        effects = self.known.function(parts)
+        effects = self.target_names.function(parts)
         if effects is None:
             self.found.unknown(f"function {'.'.join(parts)}() is unknown")
             return
@@ -157,11 +159,11 @@ class Walk:
 
     def casts(self, parts: list[str]) -> None:
         """Record a cast to the type of that name."""
-        if parts and not self.known.type_known(parts):
+        if parts and not self.target_names.type_known(parts):
             self.found.unknown(f"type {'.'.join(parts)} is unknown, so a cast to it could run any function")
 
     def operates(self, parts: list[str]) -> None:
-        if parts and not self.known.operator_known(parts):
+        if parts and not self.target_names.operator_known(parts):
             self.found.unknown(f"operator {'.'.join(parts)} is unknown")
 
 
@@ -170,7 +172,7 @@ def relation_name(relation: Message) -> list[str]:
     return [relation["schemaname"], name] if relation.get("schemaname") else [name]
 
 
-def _set_config(arguments: list[Message], found: Findings) -> None:
+def _set_config(arguments: list[Message], findings: Findings) -> None:
     literals = []
     for argument in arguments[:2]:
         kind, content = node(argument)
@@ -180,10 +182,10 @@ def _set_config(arguments: list[Message], found: Findings) -> None:
             kind, content = node(content["arg"])
         literals.append(content["sval"].get("sval", "") if kind == "A_Const" and "sval" in content else None)
     if len(literals) == 2 and literals[1] == _OF_PG_DUMP:
-        found.effects.add(Effect.SESSION)
+        findings.effects.add(Effect.SESSION)
         return
     if len(literals) < 2 or literals[0] is None:
-        found.encodes = True
-        found.unknown("its text does not tell which setting set_config() changes")
+        findings.encodes = True
+        findings.unknown("the setting that set_config() changes is not in its text")
         return
-    change_setting(literals[0], None if literals[1] is None else [literals[1]], found)
+    change_setting(literals[0], None if literals[1] is None else [literals[1]], findings)

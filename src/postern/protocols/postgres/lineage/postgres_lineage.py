@@ -64,8 +64,8 @@ class Lineage:
         if _is_never_read(text) or (text, doubts) in readings or (words, doubts) in readings:
             return None
 
-        def keep(found: object) -> None:
-            readings.keep(words, doubts, cast("tuple[Read, ...] | None", found))
+        def keep(reads: object) -> None:
+            readings.keep(words, doubts, cast("tuple[Read, ...] | None", reads))
 
         def make_task() -> Callable[[], object]:
             return partial(_read_elsewhere, pack_schema(schema), text, doubts)

@@ -42,9 +42,9 @@ def strings(nodes: Iterable[Message] | None) -> tuple[str, ...]:
     """Return the names in a list of nodes. A star becomes an asterisk; other nodes are left out."""
     return tuple(
         [
-            one["String"].get("sval", "") if "String" in one else "*"
-            for one in nodes or ()
-            if "String" in one or "A_Star" in one
+            element["String"].get("sval", "") if "String" in element else "*"
+            for element in nodes or ()
+            if "String" in element or "A_Star" in element
         ]
     )
 
@@ -83,22 +83,22 @@ class PostgresExpressions:
         kind, message = node(value)
         if kind == "ColumnRef":
             return reference(message)
-        found: list[rel.Expression] = []
+        expressions: list[rel.Expression] = []
         if kind:
-            self._add(kind, message, found)
-        return rel.Made(tuple(found)) if found else rel.CONSTANT
+            self._add(kind, message, expressions)
+        return rel.Made(tuple(expressions)) if expressions else rel.CONSTANT
 
     def all(self, values: Iterable[Message | None]) -> rel.Expression:
-        found: list[rel.Expression] = []
-        self._add_all(values, found)
-        return rel.Made(tuple(found)) if found else rel.CONSTANT
+        expressions: list[rel.Expression] = []
+        self._add_all(values, expressions)
+        return rel.Made(tuple(expressions)) if expressions else rel.CONSTANT
 
     def inside(self, kind: str, message: Message) -> rel.Expression:
         """Translate everything inside a message."""
-        found: list[rel.Expression] = []
+        expressions: list[rel.Expression] = []
         for _, sort, child in children(kind, message):
-            self._add(sort, child, found)
-        return rel.Made(tuple(found))
+            self._add(sort, child, expressions)
+        return rel.Made(tuple(expressions))
 
     def setting(self, name: str) -> Sources:
         """Return the sources of the session's setting."""
@@ -106,73 +106,73 @@ class PostgresExpressions:
             return None
         return NOTHING
 
-    def _add_all(self, values: Iterable[Message | None], found: list[rel.Expression]) -> None:
+    def _add_all(self, values: Iterable[Message | None], expressions: list[rel.Expression]) -> None:
         for value in values:
             kind, message = node(value)
             if kind:
-                self._add(kind, message, found)
+                self._add(kind, message, expressions)
 
-    def _add(self, kind: str, message: Message, found: list[rel.Expression]) -> None:
-        """Add the parts of a message to `found`."""
+    def _add(self, kind: str, message: Message, expressions: list[rel.Expression]) -> None:
+        """Add the parts of a message to `expressions`."""
         self._work.step()
         if kind == "ColumnRef":
-            found.append(reference(message))
+            expressions.append(reference(message))
         elif kind == "FuncCall":
-            self._add_call(message, found)
+            self._add_call(message, expressions)
         elif kind == "A_Expr":
             symbols = strings(message.get("name"))
-            known = bool(symbols) and self._catalogue.operates(symbols[-1], self._doubts)
-            if known or message.get("kind") in _BETWEEN:
-                self._add_all((message.get("lexpr"), message.get("rexpr")), found)
+            is_known = bool(symbols) and self._catalogue.operates(symbols[-1], self._doubts)
+            if is_known or message.get("kind") in _BETWEEN:
+                self._add_all((message.get("lexpr"), message.get("rexpr")), expressions)
             else:
-                found.append(rel.UNKNOWABLE)
+                expressions.append(rel.UNKNOWABLE)
         elif kind == "SubLink":
-            self._add_link(message, found)
+            self._add_link(message, expressions)
         elif kind == "A_Indirection":
-            self._add_indirection(message, found)
+            self._add_indirection(message, expressions)
         elif kind == "JsonArrayQueryConstructor":
-            found.append(rel.InnerQuery(self._query(message.get("query"))))
+            expressions.append(rel.InnerQuery(self._query(message.get("query"))))
         elif kind in _PLAIN:
             for _, sort, child in children(kind, message):
-                self._add(sort, child, found)
+                self._add(sort, child, expressions)
         elif kind not in _EMPTY:
-            found.append(rel.UNKNOWABLE)
+            expressions.append(rel.UNKNOWABLE)
 
-    def _add_call(self, call: Message, found: list[rel.Expression]) -> None:
+    def _add_call(self, call: Message, expressions: list[rel.Expression]) -> None:
         name = strings(call.get("funcname"))
         if not name or not self._catalogue.pure(name, self._doubts):
-            found.append(rel.KnownValue(self._asked_setting(name, call)))
+            expressions.append(rel.KnownValue(self._asked_setting(name, call)))
             return
         if name[-1] in ZONED and not self._doubts.settings:
-            found.append(rel.UNKNOWABLE)
+            expressions.append(rel.UNKNOWABLE)
             return
         arguments = [*call.get("args", ()), *call.get("agg_order", ()), call.get("agg_filter")]
         if name[-1] == "count":
             count = len(call.get("args", ()))
             columns, rest = arguments[:count], arguments[count:]
-            for one in columns:
-                column = row_reference(one)
+            for value in columns:
+                column = row_reference(value)
                 if isinstance(column, rel.ColumnName):
-                    found.append(rel.Counted(column))
+                    expressions.append(rel.Counted(column))
                 else:
-                    rest.append(one)
+                    rest.append(value)
             arguments = rest
-        self._add_all(arguments, found)
+        self._add_all(arguments, expressions)
         if "over" in call:
-            self._add_window(call["over"], found)
+            self._add_window(call["over"], expressions)
 
-    def _add_window(self, window: Message, found: list[rel.Expression]) -> None:
+    def _add_window(self, window: Message, expressions: list[rel.Expression]) -> None:
         """Add a window: `over w` has a name; `over (w order by …)` refers to one, which may refer to another."""
-        self._add("WindowDef", window, found)
+        self._add("WindowDef", window, expressions)
         seen: set[str] = set()
         name = window.get("name") or window.get("refname")
         while name and name not in seen:
             seen.add(name)
             other = self.windows.get(name)
             if other is None:
-                found.append(rel.UNKNOWABLE)
+                expressions.append(rel.UNKNOWABLE)
                 return
-            self._add("WindowDef", other, found)
+            self._add("WindowDef", other, expressions)
             name = other.get("refname")
 
     def _asked_setting(self, name: tuple[str, ...], call: Message) -> Sources:
@@ -185,17 +185,17 @@ class PostgresExpressions:
             return None
         return self.setting(first["sval"].get("sval", ""))
 
-    def _add_link(self, link: Message, found: list[rel.Expression]) -> None:
+    def _add_link(self, link: Message, expressions: list[rel.Expression]) -> None:
         symbols = strings(link.get("operName"))
         exists = link.get("subLinkType") == "EXISTS_SUBLINK"
         if not exists and symbols and not self._catalogue.operates(symbols[-1], self._doubts):
-            found.append(rel.UNKNOWABLE)
+            expressions.append(rel.UNKNOWABLE)
             return
         if not exists:
-            self._add_all((link.get("testexpr"),), found)
-        found.append(rel.InnerQuery(self._query(link.get("subselect")), exists))
+            self._add_all((link.get("testexpr"),), expressions)
+        expressions.append(rel.InnerQuery(self._query(link.get("subselect")), exists))
 
-    def _add_indirection(self, message: Message, found: list[rel.Expression]) -> None:
+    def _add_indirection(self, message: Message, expressions: list[rel.Expression]) -> None:
         steps = message.get("indirection", [])
         names = strings(steps)
         value = self.of(message.get("arg"))
@@ -203,12 +203,12 @@ class PostgresExpressions:
         if row is not None and names and names[0] != "*" and "String" in steps[0]:
             value = rel.RowField(row, names[0], value if self._is_field(names[0]) else rel.UNKNOWABLE)
             names = names[1:]
-        found.append(value)
+        expressions.append(value)
         if not all(map(self._is_field, names)):
-            found.append(rel.UNKNOWABLE)
+            expressions.append(rel.UNKNOWABLE)
         for step in steps:
             if "A_Indices" in step:
-                self._add("A_Indices", step["A_Indices"], found)
+                self._add("A_Indices", step["A_Indices"], expressions)
 
     def _is_field(self, name: str) -> bool:
         return not self._catalogue.as_function(name, self._doubts)

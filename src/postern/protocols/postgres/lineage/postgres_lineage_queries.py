@@ -58,7 +58,7 @@ class PostgresQueries:
         clause = message.get("withClause")
         if not clause:
             return None
-        tables = [self._common_table(one["CommonTableExpr"]) for one in clause.get("ctes", ())]
+        tables = [self._common_table(cte["CommonTableExpr"]) for cte in clause.get("ctes", ())]
         return rel.With(tuple(tables), bool(clause.get("recursive")))
 
     def _common_table(self, table: Message) -> rel.CommonTable:
@@ -86,7 +86,7 @@ class PostgresQueries:
             return rel.ValueRows(tuple(rows), "column", ctes)
         self.expressions.windows = {}
         sources = self._from(select.get("fromClause", ()))
-        windows = [one["WindowDef"] for one in select.get("windowClause", ())]
+        windows = [item["WindowDef"] for item in select.get("windowClause", ())]
         self.expressions.windows = {window.get("name", ""): window for window in windows}
         targets = self.targets(select.get("targetList", ()))
         return rel.Select(targets, sources, self._conditions(select), ctes)
@@ -94,8 +94,8 @@ class PostgresQueries:
     def _conditions(self, select: Message) -> rel.Conditions:
         windows = self.expressions.windows
 
-        def conditions(wanted: bool) -> Sequence[rel.Expression]:
-            return self._filters(select, windows) if wanted else ()
+        def conditions(is_needed: bool) -> Sequence[rel.Expression]:
+            return self._filters(select, windows) if is_needed else ()
 
         return conditions
 
@@ -144,7 +144,7 @@ class PostgresQueries:
         )
 
     def _functions(self, element: Message) -> rel.FunctionRows:
-        functions = [one["List"]["items"] for one in element.get("functions", [])]
+        functions = [item["List"]["items"] for item in element.get("functions", [])]
         alias = _alias(element)
         rows: list[rel.RowsOf] = []
         name = ""
@@ -167,9 +167,9 @@ class PostgresQueries:
         return rel.FunctionRows(name, tuple(rows), columns, ordinality, alias)
 
     def _xml_table(self, element: Message) -> rel.FunctionRows:
-        columns = [one["RangeTableFuncCol"] for one in element.get("columns", ())]
+        columns = [item["RangeTableFuncCol"] for item in element.get("columns", ())]
         inputs = [element.get("docexpr"), element.get("rowexpr"), *element.get("namespaces", ())]
-        inputs += [one for column in columns for one in (column.get("colexpr"), column.get("coldefexpr"))]
+        inputs += [value for column in columns for value in (column.get("colexpr"), column.get("coldefexpr"))]
         names = tuple([column.get("colname", "") for column in columns])
         rows = rel.RowsOf(self.expressions.all(inputs), names, certain=True)
         return rel.FunctionRows("xmltable", (rows,), alias=_alias(element))
@@ -200,9 +200,11 @@ class PostgresQueries:
             if "selectStmt" in message:
                 more |= {"has_query": True, "query": self.query(message["selectStmt"])}
         elif kind == "MergeStmt":
-            clauses = [one["MergeWhenClause"] for one in message.get("mergeWhenClauses", ())]
+            clauses = [item["MergeWhenClause"] for item in message.get("mergeWhenClauses", ())]
             inserts = [clause for clause in clauses if clause.get("values")]
-            assigned = [one for clause in clauses if not clause.get("values") for one in clause.get("targetList", ())]
+            assigned = [
+                target for clause in clauses if not clause.get("values") for target in clause.get("targetList", ())
+            ]
             more = {
                 "values": tuple([self._translate_insert_clause(clause) for clause in inserts]),
                 "beside": self._from([message["sourceRelation"]]),
@@ -213,12 +215,12 @@ class PostgresQueries:
             more = {"beside": self._from(message.get("fromClause" if kind == "UpdateStmt" else "usingClause", ()))}
         clause = message.get("returningClause", {})
         names = {"RETURNING_OPTION_OLD": "old", "RETURNING_OPTION_NEW": "new"}
-        for one in clause.get("options", ()):
-            option = one["ReturningOption"]
+        for item in clause.get("options", ()):
+            option = item["ReturningOption"]
             names[option.get("option", "")] = option.get("value", "")
         return rel.ChangeStatement(
             _table(message["relation"]),
-            assigned=tuple([self._assignment(one["ResTarget"]) for one in assigned]),
+            assigned=tuple([self._assignment(target["ResTarget"]) for target in assigned]),
             returning=self.targets(clause.get("exprs", ())),
             before_after=tuple(names.values()),
             ctes=ctes,

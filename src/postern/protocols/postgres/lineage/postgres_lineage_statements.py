@@ -89,8 +89,8 @@ class Statements:
         if kind == "PrepareStmt":
             return Read(self._rows(message.get("query")), keeps=(KeptNames.PREPARED, message["name"]), doubts=doubts)
         if kind == "FetchStmt":
-            shown = None if message.get("ismove") else (KeptNames.CURSOR, message.get("portalname", ""))
-            return Read(shows=shown, doubts=doubts)
+            cursor = None if message.get("ismove") else (KeptNames.CURSOR, message.get("portalname", ""))
+            return Read(shows=cursor, doubts=doubts)
         if kind == "ExecuteStmt":
             return Read(shows=(KeptNames.PREPARED, message.get("name", "")), doubts=doubts)
         return Read(self._rows(statement), doubts=doubts)
@@ -148,17 +148,17 @@ class Statements:
     def _runs_code(self, kind: str, within: Messages) -> bool:
         """Return True if it runs code that cannot be analysed."""
         return kind in ("DoStmt", "CallStmt") or any(
-            sort == "FuncCall" and not self._catalogue.pure(strings(found.get("funcname")), self._doubts)
-            for sort, found in within
+            sort == "FuncCall" and not self._catalogue.pure(strings(child.get("funcname")), self._doubts)
+            for sort, child in within
         )
 
     def _writes_settings(self, within: Messages) -> bool:
         """Return True if a query may store what it has read in a setting."""
-        for sort, found in within:
-            if sort == "UpdateStmt" and found.get("relation", {}).get("relname") == "pg_settings":
+        for sort, child in within:
+            if sort == "UpdateStmt" and child.get("relation", {}).get("relname") == "pg_settings":
                 return True
-            if sort == "FuncCall" and strings(found.get("funcname"))[-1:] == ("set_config",):
-                of, value = node((found.get("args", [])[1:2] or [None])[0])
+            if sort == "FuncCall" and strings(child.get("funcname"))[-1:] == ("set_config",):
+                of, value = node((child.get("args", [])[1:2] or [None])[0])
                 while of == "TypeCast":
                     of, value = node(value.get("arg"))
                 if of not in ("A_Const", "ParamRef"):
@@ -167,11 +167,11 @@ class Statements:
 
     def _within(self, kind: str, message: Message) -> Messages:
         """Return the message and everything within it."""
-        found = [(kind, message)]
-        for each in found:
+        nodes = [(kind, message)]
+        for each in nodes:
             self._work.step()
-            found += [(sort, child) for _, sort, child in children(*each)]
-        return found
+            nodes += [(sort, child) for _, sort, child in children(*each)]
+        return nodes
 
     def _doubts_after(self, kind: str, message: Message) -> CatalogueDoubts:
         if kind == "ExplainStmt":
@@ -180,9 +180,9 @@ class Statements:
         names: set[str] = set()
         everything = False
         within = self._within(kind, message)
-        kept = not self._runs_code(kind, within)
+        is_code_free = not self._runs_code(kind, within)
         writes = self._writes_settings(within)
-        settings = kept and not writes
+        settings = is_code_free and not writes
         path = not self._sets and not writes
         if kind == "VariableSetStmt":
             setting = message.get("name", "").lower()
@@ -192,14 +192,14 @@ class Statements:
         elif kind == "SelectStmt" and "intoClause" in message:
             names.add(message["intoClause"]["rel"]["relname"])
         elif kind in _MAKES:
-            made = message
+            relation = message
             for field in _MAKES[kind]:
-                made = made[field]
-            names.add(made["relname"])
+                relation = relation[field]
+            names.add(relation["relname"])
         elif kind == "RenameStmt" and "relation" in message:
             names |= {message["relation"]["relname"], message.get("newname", "")}
         elif kind == "CreateFunctionStmt":
             names.update(strings(message.get("funcname"))[-1:])
         else:
             everything = kind not in _HARMLESS
-        return CatalogueDoubts(frozenset(names), everything, path, settings, kept)
+        return CatalogueDoubts(frozenset(names), everything, path, settings, is_code_free)

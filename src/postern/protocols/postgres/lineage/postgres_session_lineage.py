@@ -47,7 +47,7 @@ class SessionLineage:
 
     def record_gap(self) -> None:
         """Record that statements were forwarded unseen: they may have changed anything."""
-        self._doubts = replace(self._doubts, everything=True, path=False, settings=False, kept=False)
+        self._doubts = replace(self._doubts, everything=True, path=False, settings=False, traceable=False)
         self._kept.clear()
 
     def record_statement(self, statement: str) -> None:
@@ -64,7 +64,7 @@ class SessionLineage:
                 everything=self._doubts.everything or doubts.everything or full,
                 path=self._doubts.path and doubts.path,
                 settings=self._doubts.settings and doubts.settings,
-                kept=self._doubts.kept and doubts.kept,
+                traceable=self._doubts.traceable and doubts.traceable,
             )
             if read.keeps is not None:
                 self._keep(read.keeps, read.outs)
@@ -123,7 +123,7 @@ class SessionLineage:
 
     def _meanings(self, read: Read) -> Sequence[Outs | None]:
         if read.shows is not None:
-            return self._kept.get(read.shows, [None]) if self._doubts.kept else [None]
+            return self._kept.get(read.shows, [None]) if self._doubts.traceable else [None]
         return [] if read.outs is None or read.keeps is not None else [read.outs]
 
     def _both(self, column: Column, out: Out, *, parsed: bool) -> Out:
@@ -136,7 +136,7 @@ class SessionLineage:
         if relation is None:
             return Out(None, None)
         in_doubt = self._doubts.everything or relation.name in self._doubts.names
-        told = Out(None, None) if relation.definition and in_doubt else catalogue.place(relation, column.position)
-        if not parsed or out.sources is None or told.sources is None:
-            return told
-        return Out(None, union([told.sources, out.sources]), plain=out.plain)
+        described = Out(None, None) if relation.definition and in_doubt else catalogue.place(relation, column.position)
+        if not parsed or out.sources is None or described.sources is None:
+            return described
+        return Out(None, union([described.sources, out.sources]), plain=out.plain)

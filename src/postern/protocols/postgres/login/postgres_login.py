@@ -45,7 +45,7 @@ MAX_KEY = 256
 
 _SCRAM = "SCRAM-SHA-256"
 _SCRAM_PLUS = "SCRAM-SHA-256-PLUS"
-_GIVEN_UP = "the client said goodbye before it logged in"
+_GIVEN_UP = "the client closed the connection before login"
 _OFF = frozenset({"", "0", "false", "off", "no"})
 
 
@@ -73,7 +73,7 @@ async def greet(stream: Handshake, *, require_tls: bool) -> PostgresStartup | Ca
     the stream: ConnectionError.
     """
     encrypted = False
-    asked: set[int] = set()
+    requests: set[int] = set()
     while True:
         head = await stream.read(4)
         length = int.from_bytes(head, "big")
@@ -84,9 +84,9 @@ async def greet(stream: Handshake, *, require_tls: bool) -> PostgresStartup | Ca
         body = await stream.read(length - 4)
         code = int.from_bytes(body[:4], "big")
         if code in (m.SSL_REQUEST, m.GSSENC_REQUEST):
-            if length != 8 or code in asked or encrypted:
+            if length != 8 or code in requests or encrypted:
                 raise ProtocolViolation("an encryption request was sent twice or in the wrong state")
-            asked.add(code)
+            requests.add(code)
             if code == m.GSSENC_REQUEST or not stream.tls_offered:
                 stream.write(b"N")
                 continue
@@ -104,27 +104,27 @@ async def greet(stream: Handshake, *, require_tls: bool) -> PostgresStartup | Ca
 
 
 def _startup(
-    stream: Handshake, code: int, given: dict[str, str], encrypted: bool, require_tls: bool
+    stream: Handshake, code: int, parameters: dict[str, str], encrypted: bool, require_tls: bool
 ) -> PostgresStartup:
     if code >> 16 != 3:
         raise ProtocolViolation(f"protocol {code >> 16}.{code & 0xFFFF} is not supported; 3.0 to 3.2 are")
     if require_tls and not encrypted:
         raise Denied("this gateway accepts only TLS connections; connect with sslmode=require or better")
     protocol = min(code, m.PROTOCOL_3_2)
-    extensions = [name for name in given if name.startswith("_pq_.")]
+    extensions = [name for name in parameters if name.startswith("_pq_.")]
     if code > m.PROTOCOL_3_2 or extensions:
         stream.write(m.negotiate_protocol_version(protocol, extensions))
-    user = given.pop("user", "")
+    user = parameters.pop("user", "")
     if not user:
         raise Unauthenticated("no user name was given; use the one of your connection credential")
     if any("\udc80" <= character <= "\udcff" for character in user):
         raise Unauthenticated("the user name is not valid UTF-8; use the one of your connection credential")
-    database = given.pop("database", None)
-    if given.pop("replication", "").lower() not in _OFF:
+    database = parameters.pop("database", None)
+    if parameters.pop("replication", "").lower() not in _OFF:
         raise Denied("Postern does not support replication connections")
     for name in extensions:
-        del given[name]
-    return PostgresStartup(user, database, given, protocol, encrypted)
+        del parameters[name]
+    return PostgresStartup(user, database, parameters, protocol, encrypted)
 
 
 async def authenticate(stream: Handshake, verifier: Verifier) -> None:
@@ -294,7 +294,7 @@ async def _prove(stream: Handshake, login: PostgresTargetLogin, encrypted: bool)
             if not encrypted and login.sslmode != "disable":
                 raise Unavailable(
                     "the target requests the password in clear text over an unencrypted stream; "
-                    "enable TLS there, or set SSLMODE=disable to allow it"
+                    "enable TLS at the target, or set SSLMODE=disable to allow it"
                 )
             stream.write(m.message(b"p", m.cstring(login.password.reveal())))
         elif code == m.AUTH_MD5:
@@ -327,25 +327,25 @@ async def _sasl(stream: Handshake, login: PostgresTargetLogin, body: bytes) -> N
         challenge = await _sasl_message(stream, m.AUTH_SASL_CONTINUE)
         _check_iterations(challenge)
         exchange.challenge(challenge)
-        asked = (login.password, exchange.salt, exchange.rounds)
-        keys = login.keys.find(*asked)
+        inputs = (login.password, exchange.salt, exchange.rounds)
+        keys = login.keys.find(*inputs)
         if keys is None:
-            keys = await stream.offload(lambda: derive(*asked))
+            keys = await stream.offload(lambda: derive(*inputs))
         stream.write(m.message(b"p", exchange.final(keys)))
         exchange.check(await _sasl_message(stream, m.AUTH_SASL_FINAL))
-        login.keys.keep(*asked, keys)
+        login.keys.keep(*inputs, keys)
     except Rejected as error:
         raise Unavailable("the target could not prove that it knows the password: it may be an impostor") from error
 
 
 def _check_iterations(challenge: str) -> None:
-    found = [part[2:] for part in challenge.split(",") if part.startswith("i=")]
-    if len(found) != 1 or not found[0].isdecimal() or not 1 <= int(found[0][:12]) <= MAX_ITERATIONS:
+    iterations = [part[2:] for part in challenge.split(",") if part.startswith("i=")]
+    if len(iterations) != 1 or not iterations[0].isdecimal() or not 1 <= int(iterations[0][:12]) <= MAX_ITERATIONS:
         raise ProtocolViolation("the target requests too many SCRAM iterations")
-    if int(found[0]) < MIN_ITERATIONS:
+    if int(iterations[0]) < MIN_ITERATIONS:
         raise Unavailable(
-            f"the target stores its password with {found[0]} SCRAM iterations, and fewer than {MIN_ITERATIONS} are not "
-            "taken; set its scram_iterations higher, then set the password again"
+            f"the target stores its password with {iterations[0]} SCRAM iterations; at least {MIN_ITERATIONS} are "
+            "required: raise its scram_iterations, then set the password again"
         )
 
 

@@ -122,11 +122,11 @@ class ScramExchange:
 
     def check(self, text: str) -> None:
         """Verify the server's own proof."""
-        said = text.partition(",")[0]
+        first_field = text.partition(",")[0]
         if (
             not self._signature
-            or said[:2] != "v="
-            or not hmac.compare_digest(_decode_base64(said[2:]), self._signature)
+            or first_field[:2] != "v="
+            or not hmac.compare_digest(_decode_base64(first_field[2:]), self._signature)
         ):
             raise Rejected("the server's signature is wrong")
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from postern.domain.targets.target_task import TargetTaskKind
-from postern.protocols.gateway_queries import Catalogue, Question, Row
+from postern.protocols.gateway_queries import Catalogue, Question, Row, shape_schema, shown_of_schema
 from postern.protocols.postgres.queries import postgres_schema as schema
 from postern.protocols.postgres.queries.postgres_query import PostgresQuery
 
@@ -43,6 +43,27 @@ where c.relkind in ('r', 'p', 'v', 'm', 'f') and a.attnum > 0 and not a.attisdro
   and pg_catalog.has_schema_privilege(n.oid, 'USAGE')
 order by a.attnum"""
 
+# All of them in one statement, and so of one moment. Names sort by their bytes; `gateway_queries` explains the parts.
+_SCHEMA = """
+with relations as (
+  select n.nspname, c.relname, c.oid, c.relkind
+  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where c.relkind in ('r', 'p', 'v', 'm', 'f') and pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+    and n.nspname not in ('pg_catalog', 'information_schema') and n.nspname::pg_catalog.text not like 'pg\\_t%'
+)
+select '0' as part, pg_catalog.current_database() as place, null::pg_catalog.name as relation,
+  null::pg_catalog.text as name, null::pg_catalog.text as type, null::pg_catalog.bool as nullable, 0 as position
+union all select '1', d.datname, null, null, null, null, 0 from pg_catalog.pg_database d
+  where d.datallowconn and not d.datistemplate and pg_catalog.has_database_privilege(d.oid, 'CONNECT')
+union all select '2', nspname, relname, relkind::pg_catalog.text, null, null, 0 from relations
+union all select '3', r.nspname, r.relname, a.attname::pg_catalog.text,
+    pg_catalog.format_type(a.atttypid, a.atttypmod), not a.attnotnull, a.attnum
+  from relations r join pg_catalog.pg_attribute a on a.attrelid = r.oid
+  where a.attnum > 0 and not a.attisdropped
+order by 1, 2, 3, 7"""
+
+_KINDS = {"v": "view", "m": "materialized_view", "f": "foreign_table"}
+
 
 def _tables(rows: Sequence[Row]) -> dict[str, Any]:
     schemas: dict[str | None, list[str | None]] = {}
@@ -64,7 +85,10 @@ _QUESTIONS: Mapping[TargetTaskKind, Question] = {
         ("table", "schema"),
         _columns,
         overhead=48,
-        missing="there is no such table, or the connection's user may not see it",
+        missing="the table does not exist, or the connection's user is not allowed to see it",
+    ),
+    TargetTaskKind.SCHEMA: Question(
+        _SCHEMA, (), lambda rows: shape_schema(rows, _KINDS, "t"), overhead=64, shown=shown_of_schema
     ),
 }
 

@@ -41,19 +41,7 @@ class PostgresQuery:
     def start(self) -> bytes:
         """Return the messages to send. Raises ProtocolViolation if the statement contains a zero byte. They are UTF-8,
         so set that client encoding."""
-        values = [None if value is None else value.encode() for value in self._values]
-        bound = b"".join(m.INT32.pack(-1) if value is None else m.INT32.pack(len(value)) + value for value in values)
-        bind = m.message(
-            b"B", m.cstring(""), m.cstring(""), m.INT16.pack(0), m.INT16.pack(len(values)), bound, m.INT16.pack(0)
-        )
-        execute = m.message(b"E", m.cstring(""), m.INT32.pack(0))
-        return (
-            m.parse(b"", self._statement.encode(), self._types)
-            + bind
-            + m.describe_portal(b"")
-            + execute
-            + m.SYNC_MESSAGE
-        )
+        return bound_statement(self._statement, self._values, self._types) + m.SYNC_MESSAGE
 
     def feed(self, data: bytes) -> list[Row]:
         """Return the rows that are complete now. Raises ProtocolViolation."""
@@ -64,7 +52,7 @@ class PostgresQuery:
             buf, pos = intake.buf, intake.pos
             size = 1 + int.from_bytes(buf[pos + 1 : pos + 5], "big")
             if not 5 <= size <= MAX_MESSAGE:
-                raise ProtocolViolation(f"the target sent a message of {size} bytes for a query of its catalogue")
+                raise ProtocolViolation(f"the target sent a message of {size} bytes for a catalogue query")
             if len(buf) - pos < size:
                 intake.wait(size)
                 break
@@ -80,22 +68,34 @@ class PostgresQuery:
         elif tag == m.READY_FOR_QUERY:
             self.finished = True
         elif tag in (m.COPY_IN_RESPONSE, m.COPY_OUT_RESPONSE, m.COPY_BOTH_RESPONSE):
-            raise ProtocolViolation("the target answered a query of its catalogue with a copy")
+            raise ProtocolViolation("the target answered a catalogue query with COPY data")
+
+
+def bound_statement(statement: str, values: Sequence[str | None], types: tuple[int, ...] = ()) -> bytes:
+    """Return the messages that run a statement with bind values, without the Sync. Raises ProtocolViolation if the
+    statement contains a zero byte."""
+    encoded = [None if value is None else value.encode() for value in values]
+    bound = b"".join(m.INT32.pack(-1) if value is None else m.INT32.pack(len(value)) + value for value in encoded)
+    bind = m.message(
+        b"B", m.cstring(""), m.cstring(""), m.INT16.pack(0), m.INT16.pack(len(encoded)), bound, m.INT16.pack(0)
+    )
+    execute = m.message(b"E", m.cstring(""), m.INT32.pack(0))
+    return m.parse(b"", statement.encode(), types) + bind + m.describe_portal(b"") + execute
 
 
 def cells(body: bytes) -> list[bytes | None]:
     """Return the cells of a DataRow's body, None for NULL. Raises ProtocolViolation."""
-    found: list[bytes | None] = []
+    values: list[bytes | None] = []
     try:
         (count,) = m.INT16.unpack_from(body, 0)
         pos = 2
         for _ in range(count):
             (size,) = m.INT32.unpack_from(body, pos)
             pos += 4
-            found.append(None if size < 0 else body[pos : pos + size])
+            values.append(None if size < 0 else body[pos : pos + size])
             pos += max(size, 0)
     except struct.error:
         raise ProtocolViolation("a DataRow is shorter than its length fields") from None
     if pos != len(body):
         raise ProtocolViolation("a DataRow's length differs from that of its cells")
-    return found
+    return values

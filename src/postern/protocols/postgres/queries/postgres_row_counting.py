@@ -76,49 +76,49 @@ with recursive family(oid) as (
     join pg_opclass c on c.oid = d.refobjid join pg_amop m on m.amopfamily = c.opcfamily
     join pg_operator o on o.oid = m.amopopr where d.refclassid = 'pg_opclass'::regclass and c.oid >= 16384
 )
-select true, format('%s is kept on another server', c.oid::regclass)
+select true, format('%s is stored on another server', c.oid::regclass)
 from pg_class c join family f on f.oid = c.oid where c.relkind = 'f'
-union all select true, format('rules rewrite what is done to %s', c.oid::regclass)
+union all select true, format('rules rewrite statements on %s', c.oid::regclass)
 from pg_class c where c.oid = any($1::oid[]) and c.relhasrules
 union all select true, format('row security decides which rows of %s this user sees', c.oid::regclass)
 from pg_class c where c.oid = any($1::oid[]) and row_security_active(c.oid)
-union all select true, format('row security may leave out rows of %s, and others may be meant then', c.oid::regclass)
+union all select true, format('row security can hide rows of %s, so that other rows match', c.oid::regclass)
 from pg_class c where c.relrowsecurity and c.oid::text in (select json_array_elements_text($2::json->'others'))
   and current_setting('is_superuser') <> 'on'
-union all select true, format('a column is of the type %s, whose values mean what the session''s settings say',
+union all select true, format('a column has the type %s, whose values depend on the session''s settings',
   t.oid::regtype)
 from pg_type t join kinds k on k.oid = t.oid where t.typname::text in (
   'money', 'regclass', 'regcollation', 'regconfig', 'regdatabase', 'regdictionary', 'regnamespace', 'regoper',
   'regoperator', 'regproc', 'regprocedure', 'regrole', 'regtype')
-union all select true, 'a transaction that is open, which may be its own, has made or changed tables'
+union all select true, 'an open transaction, possibly its own, has created or changed tables'
 where ($2::json->>'open')::bool and exists (
   select from pg_locks l join pg_database d on d.oid = l.database
   where d.datname = current_database() and l.locktype = 'relation' and l.mode = 'AccessExclusiveLock' and l.granted)
-union all select true, 'it makes texts of floating numbers or bytes, which settings change'
+union all select true, 'it converts floating-point numbers or bytes to text, which depends on settings'
 where ($2::json->>'writes')::bool and (exists (select from kinds k join unsteady y on y.oid = k.oid)
   or exists (select from used u join pg_type t on t.typname::text = u.name join unsteady y on y.oid = t.oid
     where u.kind = 'types')
   or exists (select from used u where u.kind = 'operators' and u.name in ('^', '|/', '||/', '<->', '@-@'))
   or exists (select from used u join pg_proc p on p.proname::text = u.name join unsteady y on y.oid = p.prorettype
     where u.kind = 'functions' and p.oid < 16384 and not 17 = any(p.proargtypes)))
-union all select true, format('a user has created an operator class for %s that is used where none is named',
+union all select true, format('a user has created a default operator class for %s',
   o.opcintype::regtype)
 from pg_opclass o join pg_am m on m.oid = o.opcmethod
 where o.oid >= 16384 and o.opcdefault and m.amname in ('btree', 'hash')
   and (o.opcintype < 16384 or exists (select from kinds k where k.oid = o.opcintype))
-union all select true, format('it may call %s', p.oid::regprocedure)
+union all select true, format('it can call %s', p.oid::regprocedure)
 from pg_proc p join used u on u.kind = 'fields' and u.name = p.proname::text
 where p.pronargs > 0 and p.pronargs - p.pronargdefaults < 2
 union all select true, format('a user has created a collation %I', c.collname)
 from pg_collation c join used u on u.kind = 'collations' and u.name = c.collname::text
 where c.oid >= 16384
-union all select true, format('a bind value is of the type %s', t.oid::regtype)
+union all select true, format('a bind value has the type %s', t.oid::regtype)
 from pg_type t where t.oid::text in (select json_array_elements_text($2::json->'given')) and (
   (t.oid >= 16384 and t.typtype <> 'e') or t.typname::text in ('money', 'xml') or t.typname::text ~ '^_?reg')
-union all select true, format('a column is of the type %s, which is not the server''s own', t.oid::regtype)
+union all select true, format('a column has the type %s, which is not built in', t.oid::regtype)
 from pg_type t join kinds k on k.oid = t.oid
 where t.oid >= 16384 and t.typtype not in ('e', 'd') and not (t.typtype = 'b' and t.typcategory = 'A')
-union all select true, format('a column is of the domain %s, whose condition may be run', c.contypid::regtype)
+union all select true, format('a column has the domain %s, whose condition can run', c.contypid::regtype)
 from pg_constraint c join kinds k on k.oid = c.contypid where c.contype = 'c'
 union all select true, format('a user has created a cast from %s to %s', y.castsource::regtype, y.casttarget::regtype)
 from pg_cast y where y.oid >= 16384 and (y.castsource < 16384 and (y.casttarget < 16384 or y.castcontext = 'i')
@@ -145,38 +145,37 @@ _NOTES: Final = """
 with recursive family(oid) as (
   select $1::oid union select i.inhrelid from pg_inherits i join family f on f.oid = i.inhparent
 )
-select distinct false, format('the trigger %I of %s may change that', t.tgname, t.tgrelid::regclass)
+select distinct false, format('the trigger %I of %s can change that', t.tgname, t.tgrelid::regclass)
 from pg_trigger t join family f on f.oid = t.tgrelid
 where not t.tgisinternal and t.tgenabled <> 'D' and t.tgtype & $2::int <> 0 and t.tgtype & 2 <> 0
-union select false, format('rows of %s refer to them, and change or go with them', c.conrelid::regclass)
+union select false, format('rows of %s refer to these rows, and are changed or deleted with them', c.conrelid::regclass)
 from pg_constraint c join family f on f.oid = c.confrelid
 where c.contype = 'f' and c.conparentid = 0
   and ($3::text like '%d%' and c.confdeltype in ('c', 'n', 'd')
   or $3::text like '%u%' and c.confupdtype in ('c', 'n', 'd') and exists (
     select from pg_attribute a where a.attrelid = c.confrelid and a.attnum = any(c.confkey)
       and a.attname::text in (select json_array_elements_text($4::json))))
-union select false, format('row security of %s may leave some out, if the session has another role', c.oid::regclass)
+union select false, format('row security of %s can hide some of them if the session has another role', c.oid::regclass)
 from pg_class c where c.oid = $1::oid and c.relrowsecurity
 order by 2"""
 
 _EVENTS: Final = {"UPDATE": ("16", "u"), "DELETE": ("8", "d"), "MERGE": ("28", "du")}
-_KINDS: Final = {"v": "a view", "f": "kept on another server", "S": "a sequence"}
+_KINDS: Final = {"v": "a view", "f": "stored on another server", "S": "a sequence"}
 MOST_NOTES: Final = 5
 
 # By SQLSTATE, because the error's text may contain values and must not be shown.
 _ERRORS: Final = {
-    "57014": "that took too long",
-    "55P03": "others hold its table for themselves",
-    "42501": "the connection's user may not read its tables",
-    "42P01": "there is no such table",
-    "42703": "it names a column that is not there",
-    "25006": "it would write something",
+    "57014": "the query took too long",
+    "55P03": "another session has locked its table",
+    "42501": "the connection's user is not allowed to read its tables",
+    "42P01": "its table does not exist",
+    "42703": "it names a column that does not exist",
+    "25006": "it would write to the database",
 }
 
 
-def settings(statement_timeout: float, lock_timeout: float, told: Mapping[str, str]) -> PostgresQuery:
-    """Return the query that sets the transaction's settings. Times are in seconds; `told` are the session's settings.
-    One row."""
+def settings(statement_timeout: float, lock_timeout: float, session_settings: Mapping[str, str]) -> PostgresQuery:
+    """Return the query that sets the transaction's settings, with one row. Times are in seconds."""
     limits = {
         "statement_timeout": f"{statement_timeout * 1000:.0f}",
         "lock_timeout": f"{lock_timeout * 1000:.0f}",
@@ -186,16 +185,16 @@ def settings(statement_timeout: float, lock_timeout: float, told: Mapping[str, s
     calls = [f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in chosen.items()]
     values = []
     for name in _FOLLOWED:
-        if name in told:
-            values.append(told[name])
+        if name in session_settings:
+            values.append(session_settings[name])
             calls.append(f"pg_catalog.set_config('{name}', ${len(values)}, true)")
     return PostgresQuery(f"select {', '.join(calls)}", values)
 
 
-def same_user(told: Mapping[str, str], own: Mapping[str, str]) -> None:
+def same_user(session_settings: Mapping[str, str], login_settings: Mapping[str, str]) -> None:
     """Check the user. Raises Uncountable if the session has switched to another user than the login's."""
-    if any(told.get(name, own.get(name)) != own.get(name) for name in _WHO):
-        raise Uncountable("the session has switched to another user, who may see other rows")
+    if any(session_settings.get(name, login_settings.get(name)) != login_settings.get(name) for name in _WHO):
+        raise Uncountable("the session has switched to another user, so other rows can be visible")
 
 
 def tables(plan: CountPlan) -> PostgresQuery:
@@ -205,44 +204,48 @@ def tables(plan: CountPlan) -> PostgresQuery:
 
 def found_tables(plan: CountPlan, rows: Sequence[Row]) -> dict[Named, tuple[int, str]]:
     """Return the OID and schema of each table, from the rows of `tables`. Raises Uncountable."""
-    found: dict[Named, tuple[int, str]] = {}
+    tables_by_name: dict[Named, tuple[int, str]] = {}
     for place, number, schema, kind, lasts in rows:
         name = plan.tables[int(place or 0)]
-        if name in found:
-            raise Uncountable(f"there are several tables {name[1]}, and which one is meant depends on the search_path")
+        if name in tables_by_name:
+            raise Uncountable(f"there are several tables {name[1]}, and the search_path decides which one is used")
         if kind in _KINDS:
             raise Uncountable(f"{name[1]} is {_KINDS[kind]}")
         if lasts == "t":
             raise Uncountable(f"{name[1]} is a temporary table of a session")
-        found[name] = (int(number or 0), schema or "")
+        tables_by_name[name] = (int(number or 0), schema or "")
     for name in plan.tables:
-        if name not in found:
+        if name not in tables_by_name:
             raise Uncountable(f"there is no table {'.'.join(filter(None, name))}")
-    return found
+    return tables_by_name
 
 
-def lock(found: Mapping[Named, tuple[int, str]], rows: Sequence[Row]) -> PostgresQuery | None:
+def lock(tables_by_name: Mapping[Named, tuple[int, str]], rows: Sequence[Row]) -> PostgresQuery | None:
     """Lock the tables, so that they cannot be replaced. A materialized view cannot be locked."""
-    kept = {int(number or 0) for _, number, _, kind, _ in rows if kind == "m"}
+    unlockable = {int(number or 0) for _, number, _, kind, _ in rows if kind == "m"}
     names = [
         f"{_quote_identifier(schema)}.{_quote_identifier(name[1])}"
-        for name, (number, schema) in found.items()
-        if number not in kept
+        for name, (number, schema) in tables_by_name.items()
+        if number not in unlockable
     ]
     return PostgresQuery(f"lock table {', '.join(names)} in access share mode") if names else None
 
 
 def facts(
-    plan: CountPlan, found: Mapping[Named, tuple[int, str]], given: Sequence[int], *, in_transaction: bool
+    plan: CountPlan,
+    tables_by_name: Mapping[Named, tuple[int, str]],
+    value_types: Sequence[int],
+    *,
+    in_transaction: bool,
 ) -> PostgresQuery:
-    """Return the query for facts that forbid the count. `given` are the types of bind values; `in_transaction`: the
-    session has an open transaction."""
-    numbers = [number for number, _ in found.values()]
+    """Return the query for facts that forbid the count. `value_types` are the types of bind values; `in_transaction`:
+    the session has an open transaction."""
+    numbers = [number for number, _ in tables_by_name.values()]
     used = {
-        "others": [str(found[name][0]) for name in plan.others],
+        "others": [str(tables_by_name[name][0]) for name in plan.others],
         "writes": plan.writes,
         "open": in_transaction,
-        "given": [str(oid) for oid in given],
+        "given": [str(oid) for oid in value_types],
         "columns": None if plan.columns is None else sorted(plan.columns),
         "names": {
             "collations": sorted(plan.collations),
@@ -273,7 +276,7 @@ def read_notes(rows: Sequence[Row]) -> tuple[str, ...]:
 
 def why(code: str) -> str:
     """Return the meaning of a target's error, by its SQLSTATE."""
-    return _ERRORS.get(code, f"the target refused to count ({code})")
+    return _ERRORS.get(code, f"the target rejected the query (SQLSTATE {code})")
 
 
 def _quote_identifier(name: str) -> str:

@@ -80,7 +80,7 @@ from pg_catalog.pg_type t join pg_catalog.pg_namespace n on n.oid = t.typnamespa
 where t.oid >= 16384"""
 
 QUESTIONS = (_PATH, _EMPTY_PATH, _RELATIONS, _FUNCTIONS, _OPERATORS, _TYPES)
-"""Asked one after the other on one connection, which is good for nothing else afterwards."""
+"""Run one after the other on one connection, which must not be used for anything else afterwards."""
 
 
 def target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:
@@ -97,20 +97,20 @@ def target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:
             operators={(text(schema), text(name)): harmless == "t" for schema, name, harmless, _ in operators},
         )
     except (ValueError, TypeError, AttributeError) as error:
-        raise ProtocolViolation(f"the target's answer to a catalogue query is not valid: {error}") from None
+        raise ProtocolViolation(f"the target's response to a catalogue query is not valid: {error}") from None
 
 
 def _relation(row: Row) -> Relation:
     number, schema, name, definition, columns, parents, generated, comments, types = row
-    said: Mapping[str, str] = json.loads(comments or "{}")
+    comment_texts: Mapping[str, str] = json.loads(comments or "{}")
     return Relation(
         text(schema),
         text(name),
         tuple(json.loads(columns or "[]")),
         int(text(number)),
         definition or "",
-        tags(said.get("", "")),
-        {column: tags(comment) for column, comment in said.items() if column},
+        tags(comment_texts.get("", "")),
+        {column: tags(comment) for column, comment in comment_texts.items() if column},
         tuple((place, parent) for place, parent in json.loads(parents or "[]")),
         json.loads(generated or "{}"),
         tuple(map(int, json.loads(types or "[]"))),
@@ -129,11 +129,11 @@ class _Type:
 
 
 def _types(rows: Sequence[Row]) -> dict[tuple[str, str], bool]:
-    known: dict[int, _Type] = {}
+    types: dict[int, _Type] = {}
     for number, _, _, harmless, parts in rows:
-        known[int(text(number))] = _Type(harmless == "t", tuple(map(int, json.loads(parts or "[]"))))
+        types[int(text(number))] = _Type(harmless == "t", tuple(map(int, json.loads(parts or "[]"))))
     # A type with a harmful part is harmful: repeat until nothing changes.
-    harmful = {number for number, kind in known.items() if not kind.harmless}
-    while fresh := {n for n, kind in known.items() if n not in harmful and not harmful.isdisjoint(kind.parts)}:
+    harmful = {number for number, kind in types.items() if not kind.harmless}
+    while fresh := {n for n, kind in types.items() if n not in harmful and not harmful.isdisjoint(kind.parts)}:
         harmful |= fresh
     return {(text(schema), text(name)): int(text(number)) not in harmful for number, schema, name, _, _ in rows}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from postern.protocols.framing import Intake
+from postern.protocols.postgres.queries.postgres_query import bound_statement
 from postern.protocols.postgres.wire import postgres_messages as m
 
 
@@ -47,3 +50,15 @@ class PostgresScript:
             self._skip = max(size - here, 0)
             intake.pos += min(size, here)
         return reply
+
+
+class BoundPostgresScript(PostgresScript):
+    """Statements with values in one batch of the extended protocol: one Sync, and so one implicit transaction, as a
+    simple Query has. Values are in text format, and the target infers their types."""
+
+    def __init__(self, statements: Sequence[tuple[str, Sequence[str | None]]]) -> None:
+        super().__init__("")
+        self._statements = statements
+
+    def start(self) -> bytes:
+        return b"".join(bound_statement(text, values) for text, values in self._statements) + m.SYNC_MESSAGE

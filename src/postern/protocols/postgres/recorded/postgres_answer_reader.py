@@ -20,13 +20,13 @@ class PostgresAnswers:
 
     def feed(self, data: bytes) -> list[Answered]:
         """Return the answers that are complete now. Raises ProtocolViolation for bytes that are not messages."""
-        found: list[Answered] = []
+        answers: list[Answered] = []
         for message in self._messages.feed(data):
             if message.body is None:
-                found.append(Answered((), lost=f"a message of {message.size} bytes"))
+                answers.append(Answered((), lost=f"a message of {message.size} bytes"))
             elif (answer := self._answer(message.tag, message.body)) is not None:
-                found.append(answer)
-        return found
+                answers.append(answer)
+        return answers
 
     def _answer(self, tag: int, body: bytes) -> Answered | None:
         if tag == m.DATA_ROW:
@@ -35,8 +35,8 @@ class PostgresAnswers:
             return Answered((body,), rows=max(1, body.count(b"\n")))
         if tag in (m.ERROR_RESPONSE, m.NOTICE_RESPONSE):
             report = m.parse_report(body)
-            said = (report.text, report.detail, report.hint)
-            return Answered(tuple(one.encode() for one in said if one), ends=tag == m.ERROR_RESPONSE)
+            texts = (report.text, report.detail, report.hint)
+            return Answered(tuple(text.encode() for text in texts if text), ends=tag == m.ERROR_RESPONSE)
         if tag == m.NOTIFICATION_RESPONSE:
             return Answered(tuple(data for data in body[4:].split(b"\0") if data))
         if tag == m.FUNCTION_CALL_RESPONSE:
@@ -50,11 +50,11 @@ class PostgresAnswers:
 
     def _texts(self, body: bytes) -> list[bytes]:
         """Return the texts of a row. Its description may be missing here, if the statement was described earlier."""
-        found: list[bytes] = []
+        texts: list[bytes] = []
         for at, cell in enumerate(cells(body)):
             if cell is None:
                 continue
             field = self._fields[at] if at < len(self._fields) else None
             is_binary = field is None or field.format == 1
-            found.append(readable(cell, field.oid if field else 0) if is_binary else cell)
-        return found
+            texts.append(readable(cell, field.oid if field else 0) if is_binary else cell)
+        return texts

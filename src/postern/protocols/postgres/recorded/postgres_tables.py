@@ -6,6 +6,7 @@ from __future__ import annotations
 from postern.domain.sessions.results import Finished, Problem, Result, ResultColumns, Row
 from postern.protocols.postgres.queries.postgres_query import cells
 from postern.protocols.postgres.recorded.postgres_recorded_stream import PostgresMessages
+from postern.protocols.postgres.recorded.postgres_type_names import type_name
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.postgres.wire.postgres_types import readable
 
@@ -21,13 +22,13 @@ class PostgresResults:
 
     def feed(self, data: bytes) -> list[Result]:
         """Return the results that are complete now. Raises ProtocolViolation for bytes that are not messages."""
-        found: list[Result] = []
+        results: list[Result] = []
         for message in self._messages.feed(data):
             if message.body is None:
-                found.append(Problem("NOTE", f"an answer of {message.size} bytes is left out", fails=False))
+                results.append(Problem("NOTE", f"a result of {message.size} bytes is omitted", fails=False))
             elif (result := self._result(message.tag, message.body)) is not None:
-                found.append(result)
-        return found
+                results.append(result)
+        return results
 
     def _result(self, tag: int, body: bytes) -> Result | None:
         if tag == m.DATA_ROW:
@@ -35,7 +36,7 @@ class PostgresResults:
         if tag == m.ROW_DESCRIPTION:
             self._fields = m.parse_row_description(body)
             self._binary = any(field.format == 1 for field in self._fields)
-            return ResultColumns(tuple(field.name for field in self._fields))
+            return ResultColumns(tuple(field.name for field in self._fields), tuple(map(type_name, self._fields)))
         if tag == m.COMMAND_COMPLETE:
             return Finished(body.rstrip(b"\0").decode("utf-8", "replace"))
         if tag in (m.ERROR_RESPONSE, m.NOTICE_RESPONSE):
@@ -43,13 +44,13 @@ class PostgresResults:
         return None
 
     def _texts(self, body: bytes) -> tuple[str | None, ...]:
-        found = cells(body)
+        values = cells(body)
         if self._binary:  # a cursor declared as binary
-            for at, field in enumerate(self._fields[: len(found)]):
-                cell = found[at]
+            for at, field in enumerate(self._fields[: len(values)]):
+                cell = values[at]
                 if field.format == 1 and cell is not None:
-                    found[at] = readable(cell, field.oid)
-        return tuple([None if cell is None else cell.decode("utf-8", "replace") for cell in found])
+                    values[at] = readable(cell, field.oid)
+        return tuple([None if cell is None else cell.decode("utf-8", "replace") for cell in values])
 
 
 def _problem(report: m.ErrorFields, *, fails: bool) -> Problem:

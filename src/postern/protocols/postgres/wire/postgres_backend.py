@@ -129,9 +129,9 @@ class PostgresBackend(Wire):
         if not self._passing:
             self._swallowing = False
             return pos
-        taken = min(self._passing, end - pos)
-        self._passing -= taken
-        return pos + taken
+        size = min(self._passing, end - pos)
+        self._passing -= size
+        return pos + size
 
     def _skip(self, tag: int, pieces: list[Piece], buf: bytes, end: i64) -> None:
         """Forward data messages of one kind that no interceptor needs, by their headers, without buffering them."""
@@ -142,7 +142,7 @@ class PostgresBackend(Wire):
                 if length < 4 or length > 0x7FFFFFFF:
                     raise _offence(tag, f"of length {length}")
                 if not self.ledger.slots:
-                    raise _offence(tag, "that answers nothing")
+                    raise _offence(tag, "without a pending request")
                 after = pos + 1 + length
                 if after > end:
                     self._passing = after - end
@@ -173,18 +173,18 @@ class PostgresBackend(Wire):
             self._need = 1 + length
             return False
         if not ANSWERS[tag] and (tag == m.DATA_ROW or tag in CHANNELS):
-            event, after, shown = self._event(tag, buf, pos, after, end)
+            event, after, is_shown = self._event(tag, buf, pos, after, end)
             if event is not None:
                 self._start = _flush(pieces, buf, self._start, pos, after)
                 pieces.append(event)
                 self._pos = after
                 return False
         else:
-            shown = self._control(tag, buf, pos + 5, after)
+            is_shown = self._control(tag, buf, pos + 5, after)
         slots = self.ledger.slots
-        if self._pieces or not shown or (slots and slots[0].kind == REFUSED):
+        if self._pieces or not is_shown or (slots and slots[0].kind == REFUSED):
             # Something must be inserted or dropped between this message and the next one.
-            self._start = _flush(pieces, buf, self._start, after if shown else pos, after)
+            self._start = _flush(pieces, buf, self._start, after if is_shown else pos, after)
             self._say(pieces)
         self._pos = after
         return True
@@ -202,7 +202,7 @@ class PostgresBackend(Wire):
         self._withhold(
             "54000",
             f"a value of {length} bytes is larger than the {self.max_message} bytes that can be inspected",
-            "Ask for less of it at once, or ask an administrator to raise POSTERN_MAX_STATEMENT.",
+            "Request less at once, or ask an administrator to raise POSTERN_MAX_STATEMENT.",
         )
 
     def _withhold(self, code: str, text: str, hint: str) -> None:
@@ -252,7 +252,7 @@ class PostgresBackend(Wire):
                 not (self.cutting or self._poisoned),
             )
         if not slots or (tag == m.FUNCTION_CALL_RESPONSE) != (slots[0].kind == FUNCTION):
-            raise _offence(tag, "out of its turn")
+            raise _offence(tag, "out of order")
         return text, after, True
 
     def _error(self, text: PostgresText) -> PostgresText | None:
@@ -286,8 +286,8 @@ class PostgresBackend(Wire):
         if layout is None:
             self._withhold(
                 "55000",
-                "the rules for this connection changed while this answer was under way, so it is not shown",
-                "Run it again.",
+                "the rules of this connection changed while the response was being sent, so it is withheld",
+                "Run the statement again.",
             )
             return None, pos, False
         return PostgresRows(slot.exchange, layout, buf[first:pos], count, slot.began), pos, True
@@ -296,7 +296,7 @@ class PostgresBackend(Wire):
         """Return all complete CopyData messages from `pos` on."""
         slots = self.ledger.slots
         if not slots or slots[0].kind not in (QUERY, EXECUTE):
-            raise _offence(m.COPY_DATA, "out of its turn")
+            raise _offence(m.COPY_DATA, "out of order")
         lines: list[bytes] = []
         while end - pos >= 5 and buf[pos] == m.COPY_DATA:
             length = uint32(buf, pos + 1)
@@ -339,12 +339,12 @@ class PostgresBackend(Wire):
         ledger = self.ledger
         slots = ledger.slots
         head = slots[0] if slots else None
-        shown = not self.cutting
+        is_shown = not self.cutting
         if tag == m.READY_FOR_QUERY:
             self._ready(buf[pos:end], head)
             return True
         if head is None or not ANSWERS[tag] >> head.kind & 1:
-            raise _offence(tag, "out of its turn")
+            raise _offence(tag, "out of order")
         if tag == m.COMMAND_COMPLETE or tag == m.EMPTY_QUERY_RESPONSE:
             text = m.last_cstring(buf, pos, end).decode("utf-8", "replace") if tag == m.COMMAND_COMPLETE else ""
             self._pieces.append(Completed(head.exchange, text, m.rows_of(text)))
@@ -357,9 +357,9 @@ class PostgresBackend(Wire):
             self._pieces.append(Completed(head.exchange, "PORTAL SUSPENDED"))
             slots.popleft()
         elif tag == m.ROW_DESCRIPTION:
-            shown = self._describe(head, buf[pos:end]) and shown
+            is_shown = self._describe(head, buf[pos:end]) and is_shown
         elif tag == m.NO_DATA:
-            shown = self._describe(head, _NO_COLUMNS) and shown
+            is_shown = self._describe(head, _NO_COLUMNS) and is_shown
         elif tag == m.PARAMETER_DESCRIPTION:
             oids = m.parse_parameter_types(buf, pos, end)
             if head.statement is not None:
@@ -367,21 +367,21 @@ class PostgresBackend(Wire):
         elif tag == m.COPY_IN_RESPONSE:
             if self.cutting:
                 # The client waits for the end of a response that was refused, while the target waits for data.
-                raise ProtocolViolation("the target requested COPY data after a response that was refused")
+                raise ProtocolViolation("the target requested COPY data after a response that was denied")
             ledger.begin_copy_in(head)
         elif tag == m.COPY_OUT_RESPONSE:
             self._copy_binary = end > pos and buf[pos] == 1
             self._copy_begins = True
-        return shown
+        return is_shown
 
     def _parameter(self, buf: bytes, pos: int, end: int) -> None:
         name, pos = m.read_cstring(buf, pos, end)
         if name == b"client_encoding":
             self.ledger.encode(buf[pos : end - 1].decode("ascii", "replace"))
             return
-        known = name.decode("ascii", "replace")
-        if known in REPORTED:
-            self.ledger.reported[known] = buf[pos : end - 1].decode("utf-8", "replace")
+        setting = name.decode("ascii", "replace")
+        if setting in REPORTED:
+            self.ledger.reported[setting] = buf[pos : end - 1].decode("utf-8", "replace")
 
     def _describe(self, head: PostgresPendingResponse, body: bytes) -> bool:
         """Store the description for later use; most results are never inspected."""

@@ -27,19 +27,19 @@ def parameters(
     or the value is not valid for it. Those are unchanged if printable, else `\x…`."""
     if not formats or not any(formats):
         return values, ()
-    found: list[bytes | None] = []
+    plain_values: list[bytes | None] = []
     unsure: list[int] = []
     for index, value in enumerate(values):
         form = formats[0] if len(formats) == 1 else formats[index] if index < len(formats) else 0
         if value is None or form == TEXT:
-            found.append(value)
+            plain_values.append(value)
             continue
         oid = oids[index] if index < len(oids) else 0
         text = plain(value, oid)
         if text is None and value:
             unsure.append(index + 1)
-        found.append(readable(value, 0) if text is None else text)
-    return tuple(found), tuple(unsure)
+        plain_values.append(readable(value, 0) if text is None else text)
+    return tuple(plain_values), tuple(unsure)
 
 
 def plain(value: bytes, oid: int) -> bytes | None:

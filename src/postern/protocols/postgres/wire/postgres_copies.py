@@ -12,7 +12,7 @@ from postern.protocols.postgres.wire.postgres_types import INT8, NUMERIC, TEXT
 from postern.protocols.postgres.wire.postgres_values import CellChange, cell_change
 
 CopiedColumns = Sequence[tuple[int, Change] | None]
-"""Of each column the number of its type, 0 where it is not known, and what is asked; None for one that stays."""
+"""For each column, the OID of its type (0 if unknown) and the requested change; None if it is unchanged."""
 
 _ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
 _ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
@@ -82,8 +82,8 @@ class ChangedColumns(Changed):
         old = zip(*[self._fields[place] for place in self._new], strict=True)
         new = zip(*self._new.values(), strict=True)
         others = [
-            [now for was, now in zip(one, other, strict=True) if was != null]
-            for one, other in zip(old, new, strict=True)
+            [now for was, now in zip(old_fields, other, strict=True) if was != null]
+            for old_fields, other in zip(old, new, strict=True)
         ]
         return self._join_fields(fields), others
 
@@ -106,14 +106,14 @@ def fill_holes(line: bytes, others: list[bytes]) -> bytes:
 def change_lines(lines: Sequence[bytes], form: CopyFormat, columns: CopiedColumns) -> Changed:
     """Change the lines, which contain no header. Raises ValueError for a line of another format or another number of
     columns."""
-    changing = [(place, _FieldChange(form, *one)) for place, one in enumerate(columns) if one is not None]
+    changing = [(place, _FieldChange(form, *column)) for place, column in enumerate(columns) if column is not None]
     plain = _plain_fields(lines, form) if changing else None
     if plain is not None and len(plain) == len(columns):
         by_column = ChangedColumns(plain, form)
         for place, change in changing:
             by_column.put(place, change.all(plain[place]))
         return by_column
-    made = Changed(len(columns))
+    changed = Changed(len(columns))
     for line in lines:
         if not line.endswith(b"\n") or HOLE in line:
             raise ValueError("a copied line without an end, or with a NUL")
@@ -129,10 +129,10 @@ def change_lines(lines: Sequence[bytes], form: CopyFormat, columns: CopiedColumn
             fields[place] = HOLE
             others.append(new)
             if new != old:
-                made.counts[place] += 1
-                made.sizes[place] += len(old)
-        made.add(form.delimiter.join(fields) + b"\n" if others else line, others)
-    return made
+                changed.counts[place] += 1
+                changed.sizes[place] += len(old)
+        changed.add(form.delimiter.join(fields) + b"\n" if others else line, others)
+    return changed
 
 
 def _plain_fields(lines: Sequence[bytes], form: CopyFormat) -> list[Sequence[bytes]] | None:
@@ -171,8 +171,8 @@ class _FieldChange:
         if change is not None and change.is_fixed:
             fixed = null if change.fixed is None else _text_field(change.fixed, self._form)
             return [null if field == null else fixed if b"\\" not in field else self.of(field) for field in fields]
-        made = {field: self.of(field) for field in set(fields) if field != null}
-        return [made.get(field, field) for field in fields]
+        changes = {field: self.of(field) for field in set(fields) if field != null}
+        return [changes.get(field, field) for field in fields]
 
     def of(self, field: bytes) -> bytes:
         """Change one field that is not NULL."""
@@ -182,7 +182,7 @@ class _FieldChange:
         if self._is_csv:
             value = _csv_value(field, form)
         elif b"\\" in field:
-            value = _ESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[1]), field)
+            value = _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), field)
         else:
             value = field
         new = self._change(self._oid or _guess_type(value)).each(value)
@@ -237,7 +237,7 @@ def _signs(delimiter: bytes) -> re.Pattern[bytes]:
 
 
 def _text_field(value: bytes, form: CopyFormat) -> bytes:
-    written = _signs(form.delimiter).sub(lambda found: _UNESCAPE.get(found[0], b"\\" + found[0]), value)
+    written = _signs(form.delimiter).sub(lambda match: _UNESCAPE.get(match[0], b"\\" + match[0]), value)
     return b"\\" + written if written == form.null and written else written
 
 
@@ -254,4 +254,4 @@ def _csv_field(value: bytes, form: CopyFormat) -> bytes:
     if value not in (form.null, b"\\.") and not any(sign in value for sign in signs):
         return value
     special = re.compile(rb"[%b%b]" % (re.escape(form.quote), re.escape(form.escape)))
-    return form.quote + special.sub(lambda found: form.escape + found[0], value) + form.quote
+    return form.quote + special.sub(lambda match: form.escape + match[0], value) + form.quote

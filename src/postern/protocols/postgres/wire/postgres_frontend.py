@@ -151,9 +151,9 @@ class PostgresFrontend:
             buf, pos = intake.buf, intake.pos
             available = len(buf) - pos
             if self._dropping:
-                taken = min(self._dropping, available)
-                self._dropping -= taken
-                intake.pos = pos + taken
+                count = min(self._dropping, available)
+                self._dropping -= count
+                intake.pos = pos + count
                 if self._dropping:
                     return None
                 continue
@@ -355,7 +355,7 @@ class PostgresFrontend:
         self._asks(batch, self.ledger.next_exchange(), text, RUN, (), True)
         batch.forced = Refuse(
             rule="size",
-            message=f"a message of {size} bytes is larger than the {self.max_message} bytes that can be judged",
+            message=f"a message of {size} bytes is larger than the {self.max_message} bytes that can be evaluated",
             hint="Send less at once, use COPY, or ask an administrator to raise POSTERN_MAX_STATEMENT.",
         )
         self._dropping = size
@@ -476,14 +476,15 @@ class PostgresFrontend:
     def _run_by_name(self, batch: MessageBatch, exchange: int, text: str) -> None:
         """Record the prepared statements and portals that the text may run, each as if it were executed here."""
         ledger = self.ledger
-        known = {*self._portals, *self._statements, *ledger.portals.names(), *ledger.statements.names()} - {b""}
+        known_names = {*self._portals, *self._statements, *ledger.portals.names(), *ledger.statements.names()} - {b""}
         texts = [text]
-        while texts and known:
-            names = names_in(texts.pop(), known, ledger.encoding)
-            known.difference_update(names)
+        while texts and known_names:
+            names = names_in(texts.pop(), known_names, ledger.encoding)
+            known_names.difference_update(names)
             if len(names) > MOST:
-                why = f"this may run any of {len(names)} prepared statements, too many to be judged"
-                batch.forced = Refuse("size", why, "Close some, or name them by letters, digits and underscores.")
+                why = f"this statement can run any of {len(names)} prepared statements, too many to be evaluated"
+                hint = "Close some, or use only letters, digits and underscores in their names."
+                batch.forced = Refuse("size", why, hint)
                 return
             first = len(batch.operations)
             for name in names:

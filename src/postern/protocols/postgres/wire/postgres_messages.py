@@ -83,8 +83,8 @@ AUTH_SASL_FINAL: Final = 12
 def position(intake: Intake, at: int) -> str:
     """Return the type of the message at `at` in that buffer, and its offset in the stream."""
     buf = intake.buf
-    said = f"message type {chr(buf[at])!r} " if at < len(buf) else ""
-    return f"{said}at byte {intake.first + at}"
+    description = f"message type {chr(buf[at])!r} " if at < len(buf) else ""
+    return f"{description}at byte {intake.first + at}"
 
 
 def message(tag: bytes, *body: bytes) -> bytes:
@@ -99,7 +99,7 @@ def cstring(text: str | bytes) -> bytes:
     """
     data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     if b"\0" in data:
-        raise ProtocolViolation("a text for the target holds a zero byte")
+        raise ProtocolViolation("a text for the target contains a zero byte")
     return data + b"\0"
 
 
@@ -227,14 +227,14 @@ def parse_fields(body: bytes) -> list[tuple[int, bytes]]:
 
 
 def parse_report(body: bytes) -> ErrorFields:
-    found = {chr(key): value.decode("utf-8", "replace") for key, value in parse_fields(body)}
+    fields = {chr(key): value.decode("utf-8", "replace") for key, value in parse_fields(body)}
     return ErrorFields(
-        severity=found.get("V", found.get("S", "ERROR")),
-        code=found.get("C", "XX000"),
-        text=found.get("M", ""),
-        detail=found.get("D", ""),
-        hint=found.get("H", ""),
-        position=found.get("P", ""),
+        severity=fields.get("V", fields.get("S", "ERROR")),
+        code=fields.get("C", "XX000"),
+        text=fields.get("M", ""),
+        detail=fields.get("D", ""),
+        hint=fields.get("H", ""),
+        position=fields.get("P", ""),
     )
 
 
@@ -243,7 +243,7 @@ class PostgresField:
     """One column of a RowDescription; `format` is 0 for text, 1 for binary.
 
     `table` is the OID of its table, or 0, and `place` the column's number there: from 1, 0 for the whole row, negative
-    for system columns.
+    for system columns. `modifier` is that of its type, such as a length; negative without one.
     """
 
     name: str
@@ -251,6 +251,7 @@ class PostgresField:
     format: int
     table: int = 0
     place: int = 0
+    modifier: int = -1
 
 
 _FIELD = struct.Struct("!IhIhih")
@@ -265,8 +266,8 @@ def parse_row_description(body: bytes, codec: str = "utf-8") -> tuple[PostgresFi
         name, pos = read_cstring(body, pos, end)
         if end - pos < _FIELD.size:
             raise ProtocolViolation("a RowDescription is shorter than its fields")
-        table, place, oid, _, _, code = _FIELD.unpack_from(body, pos)
-        fields.append(PostgresField(text_of(name, codec, "replace"), oid, code, table, place))
+        table, place, oid, _, modifier, code = _FIELD.unpack_from(body, pos)
+        fields.append(PostgresField(text_of(name, codec, "replace"), oid, code, table, place, modifier))
         pos += _FIELD.size
     if pos != end:
         raise ProtocolViolation("a RowDescription has bytes after its fields")
@@ -367,7 +368,7 @@ def parse_function_call(data: bytes, pos: i64, end: i64) -> tuple[int, tuple[byt
     return oid, values
 
 
-_SHORT = "a message is shorter than it says"
+_SHORT = "a message is shorter than its fields"
 _NONE: tuple[int, ...] = ()
 
 

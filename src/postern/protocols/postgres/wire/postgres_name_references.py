@@ -26,16 +26,16 @@ def may_run_by_name(text: str) -> bool:
     return any(word in small for word in _KEYWORDS)
 
 
-def names_in(text: str, known: Set[bytes], encoding: str) -> list[bytes]:
-    """Return the `known` names that the text refers to, or may, in alphabetical order."""
-    if not known or _SPELLED in small_letters(text):
-        return sorted(known)
+def names_in(text: str, known_names: Set[bytes], encoding: str) -> list[bytes]:
+    """Return those of `known_names` that the text refers to, or may refer to, in alphabetical order."""
+    if not known_names or _SPELLED in small_letters(text):
+        return sorted(known_names)
     words = set(_WORD.findall(text)) | set(_WORD.findall(text.lower()))
     spoken = {word.encode(encoding, "ignore")[:LENGTH] for word in words}
-    others = [(name, name.decode(encoding, "surrogateescape")) for name in known - spoken]
+    others = [(name, name.decode(encoding, "surrogateescape")) for name in known_names - spoken]
     odd = [(name, spelled) for name, spelled in others if not _WORD.fullmatch(spelled)]
     if len(odd) > MOST:
-        return sorted(known)
+        return sorted(known_names)
     # A name that is not a plain word is in quotes, and where those begin is unknown here.
     quoted = text.replace('""', '"')
-    return sorted([*(known & spoken), *(name for name, spelled in odd if spelled in quoted)])
+    return sorted([*(known_names & spoken), *(name for name, spelled in odd if spelled in quoted)])

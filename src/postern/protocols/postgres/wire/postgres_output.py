@@ -141,22 +141,22 @@ class PostgresText(Output):
         if not self._binary_copy or self.channel is not Channel.COPY or form.kind != "binary":
             raise ValueError("the copy is not in the requested format")
         cells = self._tuple()
-        told = [(0, 0)] * len(columns)
+        counts = [(0, 0)] * len(columns)
         if not cells:
-            return told
+            return counts
         if len(cells) != len(columns):
             raise ValueError(f"a copied tuple has {len(cells)} columns, not {len(columns)}")
-        for place, (cell, one) in enumerate(zip(cells, columns, strict=True)):
-            if cell is None or one is None:
+        for place, (cell, column) in enumerate(zip(cells, columns, strict=True)):
+            if cell is None or column is None:
                 continue
             # The type of a computed value is unknown. NULL is valid for all types.
-            new = None if isinstance(one[1], Fill) else change_cell(one[0] or UNKNOWN, BINARY, cell, one[1])
+            new = None if isinstance(column[1], Fill) else change_cell(column[0] or UNKNOWN, BINARY, cell, column[1])
             if new != cell:
-                told[place] = (1, len(cell))
+                counts[place] = (1, len(cell))
                 cells[place] = new
         head = self._body[: self._tuple_start() + 2]
         self._body = head + b"".join([_NULL if cell is None else m.INT32.pack(len(cell)) + cell for cell in cells])
-        return told
+        return counts
 
     def _tuple_start(self) -> int:
         """Return the offset of the first tuple. The first message of a copy begins with a header: signature, flags,
@@ -231,9 +231,9 @@ class CopiedLines(Output):
             raise ValueError("the fields of this copy format cannot be separated")
         headers = 1 if form.header and self._first else 0
         lines = self.texts()
-        made = change_lines(lines[headers:], form, columns)
-        self._head, self._changed = lines[:headers], made
-        return made.count_changes()
+        changed = change_lines(lines[headers:], form, columns)
+        self._head, self._changed = lines[:headers], changed
+        return changed.count_changes()
 
     def encode(self) -> bytes:
         out: list[bytes] = []

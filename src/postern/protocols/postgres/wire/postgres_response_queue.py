@@ -136,24 +136,24 @@ class NameStates(Generic[T]):
         self._found: dict[bytes, list[T]] = {}
 
     def propose(self, name: bytes, thing: T) -> None:
-        known = self._found.get(name)
-        if known is not None:
-            known.append(thing)
+        things = self._found.get(name)
+        if things is not None:
+            things.append(thing)
             return
         if len(self._found) >= MAX_NAMES:
             raise ProtocolViolation(f"more than {MAX_NAMES} prepared statements or portals on one connection")
         self._found[name] = [thing]
 
     def confirm(self, name: bytes, thing: T) -> None:
-        known = self._found.get(name)
-        if known is not None and len(known) > 1 and thing in known:
-            del known[: known.index(thing)]
+        things = self._found.get(name)
+        if things is not None and len(things) > 1 and thing in things:
+            del things[: things.index(thing)]
 
     def fail(self, name: bytes, thing: T) -> None:
-        known = self._found.get(name)
-        if known is not None and thing in known:
-            known.remove(thing)
-            if not known:
+        things = self._found.get(name)
+        if things is not None and thing in things:
+            things.remove(thing)
+            if not things:
                 del self._found[name]
 
     def __bool__(self) -> bool:
@@ -251,23 +251,23 @@ class PostgresResponseQueue:
     def encode(self, client_encoding: str) -> None:
         """Use this encoding, named as the target names it, for all further messages."""
         name = client_encoding.upper()
-        found = _CODECS.get(name)
-        self.encoding = _UNREAD.get(name, "latin-1") if found is None else found
-        self.unread = name if found is None else ""
+        codec = _CODECS.get(name)
+        self.encoding = _UNREAD.get(name, "latin-1") if codec is None else codec
+        self.unread = name if codec is None else ""
 
     @property
     def state(self) -> str:
         """Return the target's state, for the log."""
         if self.copy_in:
-            return "while data is copied in"
+            return "while the client sends COPY data"
         if not self.slots:
-            return "while nothing is owed"
-        return f"while the answer to {_NAMES[self.slots[0].kind]} is owed"
+            return "with no pending response"
+        return f"while the response to {_NAMES[self.slots[0].kind]} is pending"
 
     def add(self, slot: PostgresPendingResponse) -> None:
         """Add an owed response, unless the backend skips its request. Raises ProtocolViolation."""
         if slot.kind == REFUSED and len(self.slots) >= MAX_OWED:
-            raise ProtocolViolation(f"more than {MAX_OWED} requests wait for their responses, including refused ones")
+            raise ProtocolViolation(f"more than {MAX_OWED} requests wait for their responses, including denied ones")
         if self.skipping:
             if slot.kind != SYNC:
                 return

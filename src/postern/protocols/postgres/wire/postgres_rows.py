@@ -14,7 +14,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Change, Column, Fill, Rows, TextKind
+from postern.interception.events import Change, Column, Fill, Rows, TextKind, compare_cells
 from postern.protocols.framing import encode_length, uint32
 from postern.protocols.postgres.wire.postgres_messages import PostgresField, parse_row_description
 from postern.protocols.postgres.wire.postgres_types import TextCodec, describe
@@ -44,12 +44,12 @@ def layout_of(description: bytes, codec: str = "utf-8") -> PostgresLayout:
 Cells = list[bytes | None]  # of one column, row by row; None is NULL
 
 
-def cut(block: bytes, width: i64, wanted: list[bool]) -> list[Cells | None]:
+def cut(block: bytes, width: i64, selection: list[bool]) -> list[Cells | None]:
     """Return the cells of the wanted columns, None for the others.
 
     Raises ProtocolViolation when a row does not fit its own lengths.
     """
-    columns: list[Cells | None] = [[] if wants else None for wants in wanted]
+    columns: list[Cells | None] = [[] if wants else None for wants in selection]
     pos: i64 = 0
     end: i64 = len(block)
     while pos < end:
@@ -139,6 +139,7 @@ class PostgresRows(Rows):
         self._block = block
         self._old: list[Cells | None] = []  # the searchable columns, as they came
         self._new: list[Cells | None] = [None] * len(layout.columns)  # the replaced columns
+        self._before: Cells = []  # the cells of the column that was replaced last
         self._replaced = False
         self._wanted = layout.searched
 
@@ -172,7 +173,8 @@ class PostgresRows(Rows):
         codec = self._layout.codecs[column]
         cells: Cells = []
         at = 0
-        for cell in self._cells(column):
+        self._before = self._cells(column)
+        for cell in self._before:
             if cell is None:
                 cells.append(None)
             elif codec is None:
@@ -194,19 +196,20 @@ class PostgresRows(Rows):
         is_fixed, fixed, each = change.is_fixed, change.fixed, change.each
         if isinstance(by, Fill):
             return self._fill(column, fixed)
-        known: dict[bytes, bytes | None] = {}
+        changes: dict[bytes, bytes | None] = {}
         cells: Cells = []
         count = size = 0
-        for cell in self._cells(column):
+        self._before = self._cells(column)
+        for cell in self._before:
             if cell is None:
                 cells.append(None)
                 continue
             if is_fixed:
                 new = fixed
-            elif cell in known:
-                new = known[cell]
+            elif cell in changes:
+                new = changes[cell]
             else:
-                new = known[cell] = each(cell)
+                new = changes[cell] = each(cell)
             cells.append(new)
             if new is None or new != cell:
                 count += 1
@@ -216,9 +219,12 @@ class PostgresRows(Rows):
             self._replaced = True
         return count, size
 
+    def find_changed_rows(self, column: int) -> bytes:
+        return compare_cells(self._before, self._cells(column))
+
     def _fill(self, column: int, value: bytes | None) -> tuple[int, int]:
         """Set every cell to `value`, including NULLs."""
-        old = self._cells(column)
+        old = self._before = self._cells(column)
         changed = [cell for cell in old if cell != value]
         if changed:
             self._new[column] = [value] * len(old)

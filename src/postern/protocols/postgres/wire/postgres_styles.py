@@ -79,10 +79,10 @@ def interval_bytes(text: bytes) -> bytes:
 
 def coins(cell: bytes) -> bytes:
     """Parse money in any lc_monetary: its digits are those of the stored number."""
-    found = _AMOUNT.findall(cell)
-    if len(found) != 1:
+    amounts = _AMOUNT.findall(cell)
+    if len(amounts) != 1:
         raise ValueError("not an amount of money")
-    digits = re.sub(rb"[^0-9]", b"", found[0])
+    digits = re.sub(rb"[^0-9]", b"", amounts[0])
     return b"%d" % (-int(digits) if b"-" in cell or b"(" in cell else int(digits))
 
 

@@ -300,10 +300,10 @@ def _with_texts(cell: bytes, parts: list[_Part], new: list[bytes]) -> bytes:
         if size < 0:
             continue
         value = cell[start : start + size]
-        codec, found = _inner(oid, value)
-        mine = new[at : at + len(found)]
-        at += len(found)
-        if mine != found:
+        codec, old_texts = _inner(oid, value)
+        mine = new[at : at + len(old_texts)]
+        at += len(old_texts)
+        if mine != old_texts:
             value = mine[0] if codec is None else codec.rebuild(value, mine)
             out += (cell[copied : start - 4], _INT32.pack(len(value)), value)
             copied = start + size

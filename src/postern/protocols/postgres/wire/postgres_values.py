@@ -80,11 +80,11 @@ def fill_value(oid: int, form: int, by: Fill) -> bytes | None:
             return None
         return _EMPTY_ARRAY.pack(0, 0, element) if form == BINARY else b"{}"
     codec = scalar_codec(oid, form)
-    found = None if codec is None or codec.like is not None else by.constant(SCALARS[oid])
-    if codec is None or found is None or found[0] is None:
+    constant = None if codec is None or codec.like is not None else by.constant(SCALARS[oid])
+    if codec is None or constant is None or constant[0] is None:
         return None
     try:
-        return codec.write(found[0])
+        return codec.write(constant[0])
     except (ValueError, struct.error):
         return None
 
@@ -174,19 +174,19 @@ def _array(by: Change) -> Callable[[bytes], bytes]:
 
 
 def _parts(
-    cell: bytes, parts: list[tuple[int, int, int]], by: Change, known: dict[int, CellChange] | None = None
+    cell: bytes, parts: list[tuple[int, int, int]], by: Change, change_by_oid: dict[int, CellChange] | None = None
 ) -> bytes:
-    """Change the parts. `known` caches the changes by type; an array has few types."""
+    """Change the parts. `change_by_oid` caches the changes by type; an array has few types."""
     out: list[bytes] = []
     copied = 0
     for oid, start, size in parts:
         if size < 0:
             continue
-        change = None if known is None else known.get(oid)
+        change = None if change_by_oid is None else change_by_oid.get(oid)
         if change is None:
             change = cell_change(oid, BINARY, by)
-            if known is not None and len(known) < _FEW:
-                known[oid] = change
+            if change_by_oid is not None and len(change_by_oid) < _FEW:
+                change_by_oid[oid] = change
         new = change.each(cell[start : start + size])
         out.append(cell[copied : start - 4])
         out += (_NULL,) if new is None else (_INT32.pack(len(new)), new)
@@ -203,13 +203,13 @@ def _literals(element: int, by: Change) -> Callable[[bytes], bytes | None]:
     pattern = _BOX if element == BOX else _ELEMENT
     is_split = element not in (BOX, RECORD)
 
-    def one(found: re.Match[bytes]) -> bytes:
-        quoted, bare = found.groups()
+    def one(match: re.Match[bytes]) -> bytes:
+        quoted, bare = match.groups()
         if bare == b"NULL":
             return bare
         old = _ESCAPED.sub(rb"\1", quoted) if bare is None else bare
         new = value(old)
-        return found.group() if new == old else _write_element(new)
+        return match.group() if new == old else _write_element(new)
 
     def bare(old: bytes) -> bytes:
         if old == b"NULL":

@@ -48,7 +48,7 @@ from postern.protocols.postgres.wire.postgres_response_queue import (
 from postern.protocols.postgres.wire.postgres_rows import PostgresRows
 from postern.protocols.wire_base import Request, Side, TransactionState, Wants
 
-_POISON_TEXT = b"refused by the gateway"
+_POISON_TEXT = b"denied by the gateway"
 _POISON_PARSE = m.parse(b"", _POISON_TEXT)
 _POISON_QUERY = m.query(_POISON_TEXT)
 

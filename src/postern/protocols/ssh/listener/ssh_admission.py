@@ -52,7 +52,7 @@ class Admission:
         return await by_certificate(self._proofs.authorities, user, certificate, address)
 
     async def invite(
-        self, visit: SshClientState, abort: Callable[[], None], wanted: WantedInBrowser
+        self, visit: SshClientState, abort: Callable[[], None], claim: WantedInBrowser
     ) -> PendingBrowserLogin:
         """Start a browser login, which has no short login deadline and takes one of the slots for these. Raises
         TooMany, Unavailable."""
@@ -61,13 +61,13 @@ class Admission:
         visit.over = asyncio.get_running_loop().call_later(LONGEST, abort)
         visit.stream.on_known()
         visit.stream.on_held()
-        return await self.browsers.invite(visit.peer, wanted)
+        return await self.browsers.invite(visit.peer, claim)
 
     def record_user(self, visit: SshClientState, proved: Proved) -> None:
         """Record the authenticated user. The permit is requested with the first channel."""
         admit = partial(self._admit_grant, proved) if isinstance(proved, Grant) else partial(self._admit, visit, proved)
         visit.right = CachedPermit(self.fronts.engine.links, admit, visit.since)
-        if isinstance(proved, SshUser) and visit.known is None:
+        if isinstance(proved, SshUser) and visit.outer_user is None:
             self._later(self.quietly(proved.used()))
 
     async def _admit_grant(self, grant: Grant, client: ClientSession, *, again: bool) -> Permit:

@@ -71,14 +71,14 @@ class BrowserLogins:
     def enter(self, address: str) -> None:
         """Take a slot. Raises TooMany."""
         if not self._places.take(address):
-            raise TooMany("too many clients wait for a browser already; try again in a few minutes")
+            raise TooMany("too many clients already wait for a browser login; try again in a few minutes")
 
     def leave(self, address: str) -> None:
         self._places.leave(address)
 
-    async def invite(self, address: str, wanted: SshClaim) -> PendingBrowserLogin:
+    async def invite(self, address: str, claim: SshClaim) -> PendingBrowserLogin:
         """Create a pending login. Raises TooMany, Unavailable."""
-        return PendingBrowserLogin(self._logins, await self._logins.begin(address, wanted))
+        return PendingBrowserLogin(self._logins, await self._logins.begin(address, claim))
 
     def withdraw(self, invitation: PendingBrowserLogin) -> None:
         task = asyncio.get_running_loop().create_task(_log_failure(invitation.withdraw()))

@@ -139,14 +139,14 @@ class ChannelSession(asyncssh.SSHServerSession[bytes]):
 class ForwardedChannel(asyncssh.SSHTCPSession[bytes]):
     """A forwarded TCP connection, from the client to the target's side or in reverse."""
 
-    def __init__(self, admission: Admission, visit: SshClientState, wanted: ChannelRequest, client: str) -> None:
+    def __init__(self, admission: Admission, visit: SshClientState, request: ChannelRequest, client: str) -> None:
         self._admission = admission
         self._visit = visit
         self._transport = ClientChannel(None, visit.peer, forward=True)
         visit.opens(self._transport)
         self._stream = StreamHandshake()
         self._stream.peer = visit.peer
-        self._wanted = ForwardClient(self._stream, wanted, None, {}, client)
+        self._wanted = ForwardClient(self._stream, request, None, {}, client)
         self._permit: Permit | None = None
 
     async def admit_connection(self) -> ForwardedChannel:
@@ -208,12 +208,12 @@ def _terminal(name: str, columns: int, rows: int) -> Terminal:
 
 def _environment(channel: Any) -> dict[str, str]:
     """Return the client's variables that may be forwarded."""
-    found = {}
+    variables = {}
     for name, value in list(channel.get_environment_bytes().items())[:_MOST_VARIABLES]:
         try:
             text = value.decode()
             if len(text) <= _LONGEST_VALUE and "\0" not in text and is_variable(name.decode()):
-                found[name.decode()] = text
+                variables[name.decode()] = text
         except UnicodeDecodeError:
             continue
-    return found
+    return variables

@@ -91,7 +91,7 @@ class ClientListener(asyncssh.SSHListener):
             permit = await self._admission.request_permit(self._visit, self._wanted)
         except PosternError as error:
             self._admission.fronts.engine.turned_away(error)
-            log.info("client %s may not %s: %s", self._visit.peer, self._use, error.message)
+            log.info("client %s was not allowed to %s: %s", self._visit.peer, self._use, error.message)
             self.close()
             return False
         except ValueError:
@@ -179,7 +179,7 @@ class ClientListener(asyncssh.SSHListener):
             await session.admit_connection()
             await self._open(session, came)
         except (asyncssh.Error, OSError) as error:
-            reason = one_line(getattr(error, "reason", "") or "it does not answer")[:200]
+            reason = one_line(getattr(error, "reason", "") or "it did not respond")[:200]
             log.info("client %s did not accept a connection from %s to %s: %s", self._visit.peer, origin, place, reason)
             session.release_channel()
 
@@ -200,7 +200,7 @@ class AgentForwarder(ClientListener):
     """Agent forwarding for programs of the client that requested it. They share a separate target login, because a
     server may offer a forwarded agent to all programs of one login."""
 
-    _use = "lend its agent"
+    _use = "forward its agent"
 
     def __init__(self, admission: Admission, visit: SshClientState, conn: LimitedSshConnection, client: str) -> None:
         super().__init__(admission, visit, conn, "", 0, client)

@@ -49,14 +49,14 @@ class ChannelClient(ProgramClient):
         super().start(permit)
         terminal = self._start.terminal
         if permit.connection.protocol == SSH:
-            told = {name: value for name, value in self._environment.items() if _is_language(name, value)}
-            return Start(environment=told, terminal=terminal, channel=self._channel)
+            variables = {name: value for name, value in self._environment.items() if _is_language(name, value)}
+            return Start(environment=variables, terminal=terminal, channel=self._channel)
         try:
             arguments = check_arguments(shlex.split(self._channel.what), "arguments")
         except ValueError as error:
             raise Invalid(f"the arguments are not valid: {error}") from None
-        told = {name: value for name, value in self._environment.items() if is_variable(name)}
-        return Start(arguments=arguments, environment=told, terminal=terminal)
+        variables = {name: value for name, value in self._environment.items() if is_variable(name)}
+        return Start(arguments=arguments, environment=variables, terminal=terminal)
 
     def welcome(self, target: Target) -> bytes:
         return b""

@@ -106,7 +106,7 @@ class SshGate:
         self._connections.add(connection)
         try:
             if self._people[person] > MOST_CONNECTIONS:
-                raise TooMany(f"you have {MOST_CONNECTIONS} SSH connections here already")
+                raise TooMany(f"you already have {MOST_CONNECTIONS} SSH connections, the maximum; close one first")
             await asyncio.wait((wire.lost,))
         except TooMany as error:
             self._engine.turned_away(error)
@@ -132,16 +132,15 @@ class SshGate:
             connection.disconnect(asyncssh.DISC_BY_APPLICATION, reason)
 
     def connection(self, visit: SshClientState) -> SshConnection:
-        return SshConnection(self._outer if visit.known is None else self._inside, visit)
+        return SshConnection(self._outer if visit.outer_user is None else self._inside, visit)
 
     def inside(self, visit: SshClientState) -> ClientStream:
         """Start the SSH server of one connection inside a channel of another (ProxyJump). Raises ChannelOpenError."""
-        assert visit.known is not None
-        person = visit.known.principal.id
+        assert visit.outer_user is not None
+        person = visit.outer_user.principal.id
         if self._insiders[person] >= MOST_CONNECTIONS:
-            raise asyncssh.ChannelOpenError(
-                asyncssh.OPEN_RESOURCE_SHORTAGE, f"you have {MOST_CONNECTIONS} SSH connections through others already"
-            )
+            text = f"you already have {MOST_CONNECTIONS} nested SSH connections, the maximum; close one first"
+            raise asyncssh.ChannelOpenError(asyncssh.OPEN_RESOURCE_SHORTAGE, text)
         self._insiders[person] += 1
         wire = ClientStream(self.connection(visit), visit.below_filled)
         wire.lost.add_done_callback(lambda _: self._left_inside(person))
@@ -162,8 +161,8 @@ def _disconnect(code: int, text: str) -> bytes:
 
 def _available(algorithms: tuple[str, ...]) -> list[str]:
     """Return the algorithms that the installed `cryptography` supports."""
-    known = {name.decode() for name in get_kex_algs()}
-    return [name for name in algorithms if name in known]
+    supported = {name.decode() for name in get_kex_algs()}
+    return [name for name in algorithms if name in supported]
 
 
 def _forget_none(counted: Counter[UUID], person: UUID) -> None:

@@ -62,7 +62,7 @@ class LimitedSshConnection(asyncssh.SSHServerConnection):
 
     async def _finish_userauth(self, begin_auth: bool, method: bytes, packet: Any) -> None:
         if method == b"password" and len(packet.get_remaining_payload()) > LONGEST_PASSWORD:
-            raise asyncssh.DisconnectError(asyncssh.DISC_PROTOCOL_ERROR, "this password is too long")
+            raise asyncssh.DisconnectError(asyncssh.DISC_PROTOCOL_ERROR, "the password is too long")
         await super()._finish_userauth(begin_auth, method, packet)
 
     def _send_kexinit(self) -> None:
@@ -110,7 +110,7 @@ def _check_user_name(packet: Any) -> None:
     except (UnicodeDecodeError, SASLPrepError):
         return  # asyncssh refuses it by itself
     if not is_same:
-        raise asyncssh.IllegalUserName("the user name has characters that look like others; use plain letters")
+        raise asyncssh.IllegalUserName("the user name contains characters that look like others; use plain letters")
 
 
 def end_in_time(channel: Any) -> None:
@@ -143,5 +143,5 @@ class BoundedChannel(asyncssh.SSHServerChannel[bytes]):
 
     def _process_auth_agent_req_at_openssh_dot_com_request(self, packet: Any) -> Any:
         packet.check_end()
-        asked = getattr(self._session, "agent_requested", None)
-        return not self._session_started and asked is not None and asked()
+        callback = getattr(self._session, "agent_requested", None)
+        return not self._session_started and callback is not None and callback()

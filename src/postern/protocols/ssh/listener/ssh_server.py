@@ -110,7 +110,7 @@ class SshServer(asyncssh.SSHServer):
     def begin_auth(self, username: str) -> bool:
         self.forget()
         self._username = username
-        self.proved = self.visit.known  # the outer connection has authenticated the user
+        self.proved = self.visit.outer_user  # the outer connection has authenticated the user
         return self.proved is None
 
     def forget(self) -> None:
@@ -118,13 +118,13 @@ class SshServer(asyncssh.SSHServer):
         self._withdraw()
 
     def password_auth_supported(self) -> bool:
-        return self.visit.known is None and may_be_credential(self._username)
+        return self.visit.outer_user is None and may_be_credential(self._username)
 
     def public_key_auth_supported(self) -> bool:
-        return self.visit.known is None
+        return self.visit.outer_user is None
 
     def kbdint_auth_supported(self) -> bool:
-        return self.visit.known is None and may_be_person(self._username)
+        return self.visit.outer_user is None and may_be_person(self._username)
 
     async def validate_password(self, username: str, password: str) -> bool:
         self.forget()
@@ -214,7 +214,7 @@ class SshServer(asyncssh.SSHServer):
         proved = self.proved
         if proved is None:  # asyncssh reported an authentication that did not happen
             raise asyncssh.DisconnectError(asyncssh.DISC_PROTOCOL_ERROR, "no user was authenticated")
-        if isinstance(proved, SshUser) and self.visit.known is None:
+        if isinstance(proved, SshUser) and self.visit.outer_user is None:
             self.visit.target = split(self._username)[1]
         self._admission.record_user(self.visit, proved)
         if not self.visit.authenticated.done():
@@ -243,8 +243,11 @@ class SshServer(asyncssh.SSHServer):
     def _inside(self, target: str) -> ClientStream:
         """Start the nested SSH server of one connection, for the user who is authenticated here."""
         if not target or not target.isprintable():
-            raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "say which connection")
-        wire = self._connect(SshClientState(self.visit.peer, self.visit.since, known=self.proved, target=target))
+            raise asyncssh.ChannelOpenError(
+                asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED,
+                "no connection was named; use ssh -J USER@GATEWAY CONNECTION",
+            )
+        wire = self._connect(SshClientState(self.visit.peer, self.visit.since, outer_user=self.proved, target=target))
         self.visit.inside.add(wire)
         wire.lost.add_done_callback(lambda _: self.visit.inside.discard(wire))
         return wire
@@ -256,7 +259,7 @@ class SshServer(asyncssh.SSHServer):
     def _check_room(self) -> None:
         if not self.visit.has_room:
             raise asyncssh.ChannelOpenError(
-                asyncssh.OPEN_RESOURCE_SHORTAGE, f"at most {MOST_CHANNELS} channels of one connection"
+                asyncssh.OPEN_RESOURCE_SHORTAGE, f"one SSH connection can have at most {MOST_CHANNELS} channels"
             )
 
     def server_requested(self, listen_host: str, listen_port: int) -> Any:

@@ -107,8 +107,14 @@ async def by_certificate(authorities: SshAuthorities, user: str, certificate: Ss
     return SshUser(holder.principal, holder.means, standing, expires_at=holder.until, certificate=certificate)
 
 
-def by_browser(logins: SshLogins, given: BrowserLogin) -> SshUser:
+def by_browser(logins: SshLogins, browser_login: BrowserLogin) -> SshUser:
     async def standing() -> Principal:
-        return (await logins.standing(given)).principal
+        return (await logins.standing(browser_login)).principal
 
-    return SshUser(given.principal, given.means, standing, left=lambda: logins.end(given), expires_at=given.until)
+    return SshUser(
+        browser_login.principal,
+        browser_login.means,
+        standing,
+        left=lambda: logins.end(browser_login),
+        expires_at=browser_login.until,
+    )

@@ -20,12 +20,12 @@ MOST_CHANNELS = 100  # per connection at a time
 @dataclass(eq=False)
 class SshClientState:
     """One connection, outer or nested. `since` is `LinkRegistry.changes` from before authentication. For a nested
-    connection, `known` is the user and `target` its connection name; only an outer one has a `stream`."""
+    connection, `outer_user` is the user and `target` its connection name; only an outer one has a `stream`."""
 
     peer: str
     since: int
     stream: StreamHandshake | None = None
-    known: Proved | None = None
+    outer_user: Proved | None = None
     target: str = ""
     authenticated: asyncio.Future[Proved] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     channels: set[ClientChannel] = field(default_factory=set)

@@ -53,24 +53,25 @@ class AcceptedHostKeys:
     def algorithms(self) -> list[str]:
         """Return the algorithms of known keys first, so that a server with several presents one of them; then all
         others, so that an error can name the key that it presents."""
-        known = {name.decode() for key in self.keys for name in key.sig_algorithms}
-        plain = sorted(PLAIN, key=lambda name: name not in known)
+        signature_algorithms = {name.decode() for key in self.keys for name in key.sig_algorithms}
+        plain = sorted(PLAIN, key=lambda name: name not in signature_algorithms)
         return [*(_CERTIFIED if self.authorities else ()), *plain]
 
     def refusal(self, access: SshTargetAccess, met: asyncssh.SSHKey) -> Unavailable:
-        known = ", ".join(map(fingerprint, (*self.keys, *self.authorities)))
+        fingerprints = ", ".join(map(fingerprint, (*self.keys, *self.authorities)))
         if met in self.revoked:
             why, then = "which HOST_KEYS says is revoked", "The server needs a new key"
         elif self.configured:
-            why = f"but its secret HOST_KEYS has {known or 'none for that address'}"
+            why = f"but its secret HOST_KEYS has {fingerprints or 'no key for that address'}"
             then = "If the server was given a new key on purpose, an administrator must put it into HOST_KEYS"
         else:
-            why = f"but {known} was pinned when it was met first"
+            why = f"but {fingerprints} was pinned at the first connection"
             forget = f"postern connections host-keys {access.connection} --forget"
-            then = f"If the server was given a new key on purpose, an administrator runs: {forget}"
+            then = f"If the server was given a new key on purpose, an administrator must run: {forget}"
         return Unavailable(
-            f"connection {access.connection!r}: the server at {access.place} shows the host key {fingerprint(met)}, "
-            f"{why}. It was not logged in to. {then}. If not, another server may have taken its place"
+            f"connection {access.connection!r}: the server at {access.place} presented the host key "
+            f"{fingerprint(met)}, {why}. The gateway did not log in. {then}. If not, another server may have "
+            "taken its place"
         )
 
 
@@ -90,8 +91,8 @@ def accepted_host_keys(access: SshTargetAccess, pinned: Sequence[str] | None) ->
         return _read_configured_keys(access)
     if pinned is None:
         raise Unavailable(
-            f"connection {access.connection!r}: nothing is known of the host key of its server, and this gateway "
-            "remembers none; an administrator must set the secret HOST_KEYS"
+            f"connection {access.connection!r}: the host key of its server is unknown, and this gateway does not "
+            "store host keys; an administrator must set the secret HOST_KEYS"
         )
     try:
         keys = tuple(map(asyncssh.import_public_key, pinned))
@@ -133,6 +134,6 @@ def _to_known_hosts_line(words: list[str]) -> str:
     if words and words[0] in _KEY_TYPES:
         words.insert(0, "*")
     if marker not in ([], [_AUTHORITY], ["@revoked"]) or len(words) < 3:
-        raise ValueError("no line of known_hosts")
+        raise ValueError("not a line of known_hosts")
     asyncssh.import_public_key(" ".join(words[1:3]))
     return " ".join([*marker, *words[:3]])

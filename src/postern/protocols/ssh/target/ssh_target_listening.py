@@ -106,7 +106,7 @@ class TargetListener(FramedTransport, ConnectionUser):
         except TimeoutError:
             self._end(f"the target did not listen at this port within {self._timeout:g} seconds")
         except (asyncssh.Error, asyncssh.ChannelListenError):
-            self._end("the target does not let anybody listen at this port, or it is in use there")
+            self._end("the target does not allow listening at this port, or the port is in use there")
         except Exception as error:
             log.warning("opening an SSH listener failed: %s", type(error).__name__)
             self._end("the connection to the target was lost")

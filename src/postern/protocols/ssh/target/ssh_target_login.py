@@ -182,9 +182,9 @@ class SshTargetLogin:
             raise self._make_unavailable(error) from None
         except asyncssh.PermissionDenied:
             raise TargetRefused(
-                f"the target at {access.place} did not accept the login of connection {access.connection!r}",
+                f"the target at {access.place} rejected the login of connection {access.connection!r}",
                 "28000",
-                "An administrator must check USER and PASS, PRIVATE_KEY or SSH_AUTH_SOCK of its secrets.",
+                "An administrator must check the connection's secrets: USER, and PASS, PRIVATE_KEY or SSH_AUTH_SOCK.",
             ) from None
         except asyncssh.Error as error:
             raise self._make_unavailable(error) from None
@@ -199,10 +199,10 @@ class SshTargetLogin:
 
     def _make_unavailable(self, error: asyncssh.Error) -> Unavailable:
         reason = one_line(error.reason)[:200]
-        return Unavailable(f"the target at {self.access.place} could not be logged in to by SSH: {reason}")
+        return Unavailable(f"the SSH login to the target at {self.access.place} failed: {reason}")
 
     async def _connect(self, client: _Client, keys: list[Any]) -> asyncssh.SSHClientConnection:
-        access, known = self.access, self._host_keys
+        access, host_keys = self.access, self._host_keys
         _need_a_name()
         return await asyncssh.connect(
             access.host,
@@ -210,8 +210,8 @@ class SshTargetLogin:
             tunnel=SshDialling(self._set_full),
             client_factory=lambda: client,
             config=None,
-            known_hosts=([*known.keys], [*known.authorities], [*known.revoked]),
-            server_host_key_algs=known.algorithms,
+            known_hosts=([*host_keys.keys], [*host_keys.authorities], [*host_keys.revoked]),
+            server_host_key_algs=host_keys.algorithms,
             x509_trusted_certs=None,
             x509_trusted_cert_paths=[],
             username=access.user,
@@ -258,7 +258,7 @@ class SshTargetLogin:
         if channel.kind is ChannelKind.ACCEPT:
             future = self.newcomers.pop(channel.what.partition(" ")[0], None)
             if future is None or future.done():
-                raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "the waiting connection is gone")
+                raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "the waiting connection was closed")
             future.set_result(session)
             await session.started
             return
@@ -283,15 +283,15 @@ class SshTargetLogin:
         assert connection is not None
         # Private to asyncssh: it registers its listener a step after the server's response, and refuses connections
         # that arrive together with that.
-        known: dict[Any, Any] = connection._remote_listeners
-        is_new = port != 0 and key not in known
+        listeners: dict[Any, Any] = connection._remote_listeners
+        is_new = port != 0 and key not in listeners
         if is_new:
-            known[key] = SSHTCPClientListener(connection, came, *key, None, "strict", WINDOW, PACKET)
+            listeners[key] = SSHTCPClientListener(connection, came, *key, None, "strict", WINDOW, PACKET)
         try:
             return await connection.create_server(came, *key, encoding=None, window=WINDOW, max_pktsize=PACKET)
         except BaseException:
             if is_new:
-                known.pop(key, None)
+                listeners.pop(key, None)
             raise
 
     def _agent_asked(self, packet: Any) -> Any:

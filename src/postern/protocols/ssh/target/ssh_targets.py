@@ -254,5 +254,5 @@ def _channel(order: Order) -> ChannelRequest:
 
 def _environment(start: Start) -> Environment:
     """Return the client's variables, without any of this machine's. The server accepts those that it allows."""
-    found = [(name, value) for name, value in start.environment.items() if is_variable(name)]
-    return {name.encode(): value.encode("utf-8", "surrogateescape") for name, value in found}
+    variables = [(name, value) for name, value in start.environment.items() if is_variable(name)]
+    return {name.encode(): value.encode("utf-8", "surrogateescape") for name, value in variables}

@@ -63,12 +63,12 @@ def program(command: str) -> str:
 def copies(command: str) -> str:
     """Return what a command that a client runs by SSH does with files: `send` (to the client), `receive`, or empty."""
     raw = _split(command)
-    words = [_QUOTED.sub(lambda found: found[1] or found[2] or found[3] or "", word) for word in raw]
+    words = [_QUOTED.sub(lambda match: match[1] or match[2] or match[3] or "", word) for word in raw]
     name = program(command)
-    found = _scp(words[1:]) if name == "scp" else _rsync(words[1:]) if name == "rsync" else ""
-    if found == "receive" and any(_PATTERN.search(_QUOTED.sub("", word)) for word in raw):
+    direction = _scp(words[1:]) if name == "scp" else _rsync(words[1:]) if name == "rsync" else ""
+    if direction == "receive" and any(_PATTERN.search(_QUOTED.sub("", word)) for word in raw):
         return ""  # a file at the target can have the name of an option
-    return found
+    return direction
 
 
 def _split(command: str) -> list[str]:

@@ -68,7 +68,7 @@ class Scp:
             return end, b""
         line, self._line = self._line, b""
         if line[0] in b"\x01\x02":
-            self._end(", and its sender says that it is not whole")
+            self._end(", and its sender reports that it is incomplete")
         elif line[0] in b"CD":
             _check_name(line)
         self.is_record = True
@@ -169,7 +169,7 @@ class CopyingWire(FileWire):
 
     def _reject_request(self, request: Request, refusal: Refuse) -> None:
         self._undecided = False
-        self._downward.append(m.frames(m.STDOUT, b"\x01scp: refused by a rule of the gateway\n"))
+        self._downward.append(m.frames(m.STDOUT, b"\x01scp: denied by a rule of the gateway\n"))
 
     # Target to client
 
@@ -190,8 +190,8 @@ class CopyingWire(FileWire):
 
     def _tell_files(self, way: str) -> None:
         if self._scp is not None:
-            for told in self._scp.whole:
-                self._downward.append(Completed(self._file, tag=f"{way} {told}"))
+            for summary in self._scp.whole:
+                self._downward.append(Completed(self._file, tag=f"{way} {summary}"))
             self._scp.whole.clear()
 
     def _over(self, code: int, name: str) -> None:
@@ -202,7 +202,7 @@ class CopyingWire(FileWire):
 
     def unfinished_exchanges(self) -> list[Completed]:
         begun = self._scp.begun if self._scp is not None and self._state is not ENDED else ""
-        return [Completed(self._file, tag=begun, error="it was not copied to its end")] if begun else []
+        return [Completed(self._file, tag=begun, error="it was not copied completely")] if begun else []
 
     @property
     def awaiting_response(self) -> bool:

@@ -20,7 +20,7 @@ from postern.protocols.wire_base import Piece, Request
 
 CANNOT_MASK: Final = Refuse(
     "files",
-    "no file can be read here: this connection has rules about what is shown, and what a file holds cannot be masked",
+    "files cannot be read on this connection: it has rules for output, and the content of files cannot be masked",
     "Ask an administrator for a connection without masking and output rules.",
 )
 

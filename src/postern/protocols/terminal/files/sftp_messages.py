@@ -116,7 +116,7 @@ class SftpPackets:
         """Return the packets that `data` completes, each with its length."""
         if self._rest:
             data = self._rest + data
-        found: list[bytes] = []
+        packets: list[bytes] = []
         pos, end = 0, len(data)
         while end - pos >= 4:
             size = uint32(data, pos)
@@ -124,7 +124,7 @@ class SftpPackets:
                 raise ProtocolViolation(f"an SFTP packet of {size} bytes, where at most {MAX_PACKET} are allowed")
             if end - pos < 4 + size:
                 break
-            found.append(data[pos : pos + 4 + size])
+            packets.append(data[pos : pos + 4 + size])
             pos += 4 + size
         self._rest = data[pos:]
-        return found
+        return packets

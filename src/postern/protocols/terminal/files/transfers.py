@@ -86,6 +86,6 @@ class Transfer:
         for what, digest in (("wrote", self.written), ("read", self.read)):
             digest.drop()
             if digest.size or (what == "read" and not parts):
-                known = digest.hexadecimal
-                parts.append(f"{what} {digest.size} bytes" + (f", sha256 {known}" if known else ""))
+                sha256 = digest.hexadecimal
+                parts.append(f"{what} {digest.size} bytes" + (f", sha256 {sha256}" if sha256 else ""))
         return "; ".join(parts)

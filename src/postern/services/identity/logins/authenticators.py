@@ -39,12 +39,12 @@ class Key:
     public_key: bytes  # COSE
 
     def dump(self) -> bytes:
-        kept = {"credential_id": self.credential_id.hex(), "public_key": self.public_key.hex()}
-        return json.dumps(kept).encode()
+        values = {"credential_id": self.credential_id.hex(), "public_key": self.public_key.hex()}
+        return json.dumps(values).encode()
 
     @classmethod
-    def load(cls, kept: bytes) -> Key:
-        values = json.loads(kept)
+    def load(cls, data: bytes) -> Key:
+        values = json.loads(data)
         return cls(bytes.fromhex(values["credential_id"]), bytes.fromhex(values["public_key"]))
 
 
@@ -70,9 +70,7 @@ class Authenticators:
     def __init__(self, server: Addressed) -> None:
         self._server = server
 
-    async def registration_options(
-        self, principal: Principal, challenge: bytes, known: Sequence[Key]
-    ) -> dict[str, Any]:
+    async def registration_options(self, principal: Principal, challenge: bytes, keys: Sequence[Key]) -> dict[str, Any]:
         """Return PublicKeyCredentialCreationOptions as JSON. Raises Invalid where browsers do not support WebAuthn."""
         place = await self._place()
         try:
@@ -96,10 +94,10 @@ class Authenticators:
                 resident_key=ResidentKeyRequirement.DISCOURAGED,
                 user_verification=UserVerificationRequirement.PREFERRED,
             ),
-            exclude_credentials=[PublicKeyCredentialDescriptor(id=key.credential_id) for key in known],
+            exclude_credentials=[PublicKeyCredentialDescriptor(id=key.credential_id) for key in keys],
         )
-        shown: dict[str, Any] = json.loads(webauthn.options_to_json(options))
-        return shown
+        json_options: dict[str, Any] = json.loads(webauthn.options_to_json(options))
+        return json_options
 
     async def verify_registration(self, credential: Mapping[str, Any], challenge: bytes) -> tuple[Key, int]:
         """Return the new key and its signature counter. Raises Invalid."""
@@ -115,17 +113,17 @@ class Authenticators:
             raise Invalid(f"credential: was not accepted: {error}", field="credential") from None
         return Key(verified.credential_id, verified.credential_public_key), verified.sign_count
 
-    async def assertion_options(self, challenge: bytes, known: Sequence[Key]) -> dict[str, Any]:
+    async def assertion_options(self, challenge: bytes, keys: Sequence[Key]) -> dict[str, Any]:
         """Return PublicKeyCredentialRequestOptions as JSON."""
         place = await self._place()
         options = webauthn.generate_authentication_options(
             rp_id=place.host,
             challenge=challenge,
-            allow_credentials=[PublicKeyCredentialDescriptor(id=key.credential_id) for key in known],
+            allow_credentials=[PublicKeyCredentialDescriptor(id=key.credential_id) for key in keys],
             user_verification=UserVerificationRequirement.PREFERRED,
         )
-        shown: dict[str, Any] = json.loads(webauthn.options_to_json(options))
-        return shown
+        json_options: dict[str, Any] = json.loads(webauthn.options_to_json(options))
+        return json_options
 
     async def verify_assertion(self, assertion: Mapping[str, Any], challenge: bytes, key: Key, counter: int) -> int:
         """Return the new signature counter.
@@ -156,9 +154,9 @@ class Authenticators:
 
 def credential_id_of(assertion: Mapping[str, Any]) -> bytes:
     """Return the key's id in an assertion; empty where it cannot be read."""
-    given = assertion.get("rawId", assertion.get("id"))
+    raw_id = assertion.get("rawId", assertion.get("id"))
     try:
-        return base64url_to_bytes(given) if isinstance(given, str) else b""
+        return base64url_to_bytes(raw_id) if isinstance(raw_id, str) else b""
     except ValueError:
         return b""
 

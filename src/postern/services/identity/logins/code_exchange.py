@@ -107,11 +107,11 @@ def provided_to_json(provided: Provided | None) -> dict[str, Any] | None:
     return {"expires_at": provided.expires_at.isoformat(), "refresh": refresh}
 
 
-def provided_from_json(given: Mapping[str, Any] | None) -> Provided | None:
-    if given is None:
+def provided_from_json(data: Mapping[str, Any] | None) -> Provided | None:
+    if data is None:
         return None
-    refresh = given["refresh"]
-    return Provided(datetime.fromisoformat(given["expires_at"]), Secret(refresh) if refresh else None)
+    refresh = data["refresh"]
+    return Provided(datetime.fromisoformat(data["expires_at"]), Secret(refresh) if refresh else None)
 
 
 def _proves(verifier: Secret, challenge: str) -> bool:

@@ -24,9 +24,9 @@ def format_code(code: str) -> str:
     return f"{code[:4]}-{code[4:]}"
 
 
-def plain(given: str) -> str:
+def plain(text: str) -> str:
     """Return the code as created. Users type blanks, hyphens and lower-case letters. Raises NotFound."""
-    code = re.sub(r"[\s-]", "", given[:64]).upper()
+    code = re.sub(r"[\s-]", "", text[:64]).upper()
     if not _CODE.fullmatch(code):
         raise no_such_code()
     return code

@@ -27,7 +27,7 @@ from postern.services.server.audit_context import record_change
 from postern.store.ports.common_ports import Clock
 
 LIFE = timedelta(minutes=10)
-INTERVAL = 5  # seconds between two questions of a device
+INTERVAL = 5  # seconds between two polls of a device
 _SOONEST = timedelta(seconds=INTERVAL - 1)  # networks are not even
 _WINDOW = timedelta(minutes=15)
 _DEVICES = 10_000
@@ -60,7 +60,7 @@ class DeviceLogin:
         self._now = now
         self._asked: OrderedDict[bytes, datetime] = OrderedDict()
         self._begun = Throttle(now, failures=30, window=_WINDOW)  # for each network
-        self._tries = Throttle(now, failures=10, window=_WINDOW)  # for each person
+        self._tries = Throttle(now, failures=10, window=_WINDOW)  # for each user
 
     async def begin(self, client: ClientFacts) -> DeviceCodes:
         """Start a login. Raises TooMany."""
@@ -91,14 +91,16 @@ class DeviceLogin:
         asking = await self.look(account.principal, user_code)
         try:
             payload = await self._one_time_tokens.take(TokenPurpose.DEVICE, _person(codes.plain(user_code)))
-            given = {
+            payload_update = {
                 "answer": "allow" if allow else "deny",
                 "org_id": str(account.principal.org_id),
                 "user_id": str(account.principal.id),
                 "method": login.method,
                 "provided": provided_to_json(provided_until_expiry(login, self._now())),
             }
-            await self._one_time_tokens.change(TokenPurpose.DEVICE, _device(Secret(payload["device_code"])), given)
+            await self._one_time_tokens.change(
+                TokenPurpose.DEVICE, _device(Secret(payload["device_code"])), payload_update
+            )
         except Unauthenticated:
             raise codes.no_such_code() from None
         record_change(None, {"user_code": asking.user_code, "address": asking.source, "allowed": allow})
@@ -157,7 +159,7 @@ class DeviceLogin:
         while len(self._asked) > _DEVICES:
             self._asked.popitem(last=False)
         if last is not None and now - last < _SOONEST:
-            raise TooMany(f"slow_down: ask every {INTERVAL} seconds, no more often")
+            raise TooMany(f"slow_down: poll at most every {INTERVAL} seconds")
 
 
 def _device(code: Secret) -> Secret:

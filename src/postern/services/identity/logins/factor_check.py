@@ -103,7 +103,7 @@ class FactorCheck:
         try:
             counter = await self._authenticators.verify_assertion(assertion, challenge, key, factor.counter)
         except Unauthenticated as error:
-            log.warning("user %s, authenticator %s: %s", factor.user_id, factor.id, error)
+            log.warning("second factor not accepted: user=%s factor=%s error=%s", factor.user_id, factor.id, error)
             raise
         if counter == factor.counter == 0:
             await self._store.touch(factor.id, self._now())

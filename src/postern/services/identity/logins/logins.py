@@ -24,7 +24,9 @@ from postern.store.ports.identity_ports import LoginStore
 
 TOKEN_LIFE = timedelta(hours=12)
 LOGIN_LIFE = timedelta(days=7)
+FRESH = timedelta(minutes=10)  # after a proof of who the user is
 _MAX_AGENT = 255
+_WITH_SESSIONS = frozenset({ClientKind.SSH, ClientKind.WEB})  # clients whose sessions end with their login
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,8 @@ class Renewal(Protocol):
 class Logins:
     """Opens, checks and ends logins. `renewal` is missing where no identity provider is set up.
 
-    `signals` report changed logins to workers, for sessions that run under one: those of SSH clients.
+    `signals` report changed logins to the clients that follow changes, and ended ones to workers, for sessions that end
+    with theirs: those of SSH clients that log in by a browser, and terminals in a browser.
     """
 
     def __init__(
@@ -92,8 +95,10 @@ class Logins:
             expires_at=min(now + TOKEN_LIFE, ends_at),
             ends_at=ends_at,
             provided=provided,
+            fresh_until=now + FRESH,
         )
         await self._store.add(login)
+        await self._signal_login(login.user_id, "started", login.id)
         return OpenedLogin(login, await self._tokens.issue(login.user_id, login.id, login.expires_at), account)
 
     async def authenticate(self, token: Secret) -> tuple[Login, Account]:
@@ -122,20 +127,27 @@ class Logins:
             replace(login, expires_at=expires_at), await self._tokens.issue(login.user_id, login.id, expires_at)
         )
 
+    async def confirm(self, login: Login) -> Login:
+        """Record that the user has just proved again who they are. The caller has checked the proof."""
+        fresh_until = self._now() + FRESH
+        await self._store.confirm(login.id, fresh_until)
+        return replace(login, fresh_until=fresh_until)
+
     async def live(self, principal: Principal) -> list[Login]:
         return await self._store.live(principal.id, self._now())
 
     async def end(self, principal: Principal, login_id: UUID) -> None:
-        """End one's own login, or for administrators any of their organisation. Can be repeated. Raises NotFound."""
-        found = await self._store.standing(login_id)
-        if found is None or found[0].org_id != principal.org_id:
+        """End an own login, or for administrators any of their organisation. Can be repeated. Raises NotFound."""
+        row = await self._store.standing(login_id)
+        if row is None or row[0].org_id != principal.org_id:
             raise NotFound(f"there is no login {login_id}")
-        login = found[0]
+        login = row[0]
         if login.user_id != principal.id and not principal.is_admin:
             raise NotFound(f"there is no login {login_id}")
         if await self._store.end(login_id, self._now()):
             record_change({"id": login.id, "user_id": login.user_id, "ended": False}, {"id": login.id, "ended": True})
-        if login.client is ClientKind.SSH:
+            await self._signal_login(login.user_id, "ended", login.id)
+        if login.client in _WITH_SESSIONS:
             await self._signal_change(login.user_id)
 
     async def end_all(self, user_id: UUID, *, but: UUID | None = None) -> int:
@@ -145,8 +157,10 @@ class Logins:
         """
         live = await self._store.live(user_id, self._now())
         ended = await self._store.end_all(user_id, self._now(), but=but)
-        if any(login.client is ClientKind.SSH for login in live):
+        if any(login.client in _WITH_SESSIONS for login in live):
             await self._signal_change(user_id)
+        if ended:
+            await self._signal_login(user_id, "ended")
         return ended
 
     async def prune(self) -> None:
@@ -155,12 +169,16 @@ class Logins:
     async def _signal_change(self, user_id: UUID) -> None:
         await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(user_id))
 
+    async def _signal_login(self, user_id: UUID, change: str, login_id: UUID | None = None) -> None:
+        which = {} if login_id is None else {"login_id": str(login_id)}
+        await self._signals.publish(Topic.LOGIN_CHANGED, principal_id=str(user_id), change=change, **which)
+
     async def _standing(self, login_id: UUID) -> tuple[Login, Account]:
-        found = await self._store.standing(login_id)
-        if found is None or not found[0].is_live(self._now()):
+        row = await self._store.standing(login_id)
+        if row is None or not row[0].is_live(self._now()):
             raise _ended_error()
-        require_active(found[1].principal)
-        return found
+        require_active(row[1].principal)
+        return row
 
     async def _renew(self, login_id: UUID) -> tuple[Login, Account]:
         """Renew a login once for all concurrent requests: a provider may accept a refresh token only once."""

@@ -128,19 +128,19 @@ class OidcLogin:
 
         Raises Unauthenticated for a state that is not valid in this browser.
         """
-        kept = await self._one_time_tokens.take(TokenPurpose.OIDC_STATE, returned.state)
-        redirect_target = RedirectTarget(kept["redirect"], ClientKind(kept["client"]), kept["code_challenge"])
-        if redirect_target.client is ClientKind.WEB and not _same(returned.binding, kept["binding"]):
+        state = await self._one_time_tokens.take(TokenPurpose.OIDC_STATE, returned.state)
+        redirect_target = RedirectTarget(state["redirect"], ClientKind(state["client"]), state["code_challenge"])
+        if redirect_target.client is ClientKind.WEB and not _same(returned.binding, state["binding"]):
             raise Unauthenticated("this login was started in a different browser; start again in this one")
         try:
-            return await self._land(kept, redirect_target, returned, client, api_url)
+            return await self._land(state, redirect_target, returned, client, api_url)
         except PosternError as problem:
-            log.warning("the login at %s failed: %s", kept["issuer"], problem.message)
+            log.warning("OpenID Connect login failed: issuer=%s error=%s", state["issuer"], problem.message)
             return LoginRedirect(redirect_target.with_query(error=_code(problem), error_description=problem.message))
 
     async def _land(
         self,
-        kept: Mapping[str, Any],
+        state: Mapping[str, Any],
         redirect_target: RedirectTarget,
         returned: Returned,
         client: ClientFacts,
@@ -148,13 +148,13 @@ class OidcLogin:
     ) -> LoginRedirect:
         if returned.code is None:
             raise _Refused(returned.error if returned.error in _ERRORS else "server_error")
-        org_id = UUID(kept["org_id"])
+        org_id = UUID(state["org_id"])
         config = await provider_of(self._configs, org_id)
-        if config is None or (config.issuer_url, config.client_id) != (kept["issuer"], kept["client_id"]):
+        if config is None or (config.issuer_url, config.client_id) != (state["issuer"], state["client_id"]):
             raise Unauthenticated("the login settings were changed meanwhile; log in again")
         granted = await self._client().finish(
             config,
-            Begun("", kept["nonce"], kept["code_verifier"]),
+            Begun("", state["nonce"], state["code_verifier"]),
             redirect_uri=api_url + CALLBACK,
             code=returned.code,
             issuer=returned.issuer,
@@ -181,7 +181,7 @@ class OidcLogin:
 
     def _client(self) -> OpenId:
         if self._openid is None:
-            raise Unavailable("this server has no OpenID Connect client")
+            raise Unavailable("this process cannot log users in with OpenID Connect; ask the operator of the gateway")
         return self._openid
 
 
@@ -208,9 +208,11 @@ def _check_hints(login_request: ProviderLoginRequest) -> None:
         raise Invalid("screen_hint: must have 1 to 32 letters, digits, - or _", field="screen_hint")
 
 
-def _same(given: Secret | None, kept: str) -> bool:
-    return given is not None and hmac.compare_digest(given.reveal().encode(errors="replace"), kept.encode())
+def _same(binding: Secret | None, expected: str) -> bool:
+    return binding is not None and hmac.compare_digest(binding.reveal().encode(errors="replace"), expected.encode())
 
 
 def _another_way() -> Malformed:
-    return Malformed("this organisation does not log in with OpenID Connect; `GET /api/publicserverinfo` says how")
+    return Malformed(
+        "this organisation does not log in with OpenID Connect; `GET /api/publicserverinfo` returns its login method"
+    )

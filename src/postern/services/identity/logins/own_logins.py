@@ -33,15 +33,15 @@ class OwnLogins:
         self._tokens = tokens
 
     async def live(self, principal: Principal, page: Page) -> Listed[Login]:
-        """Return one's own logins, newest first."""
+        """Return the caller's own logins, newest first."""
         logins = await self._logins.live(principal)
         return Listed(logins[page.offset : page.offset + page.limit], len(logins))
 
     async def end_all(self, caller: Caller, *, keep_current: bool = False) -> int:
-        """End one's own logins, pending ones included, except the present one with `keep_current`; return how many were
+        """End the caller's logins, also pending ones, except the current one with `keep_current`; return how many were
         live."""
-        kept = caller.login.id if keep_current and caller.login else None
-        return await self._end_all(caller.principal, kept)
+        current_id = caller.login.id if keep_current and caller.login else None
+        return await self._end_all(caller.principal, current_id)
 
     async def end_all_of(self, principal: Principal, key: str) -> int:
         """End a user's logins, as an administrator; return how many were live. Raises Denied, NotFound."""
@@ -76,14 +76,14 @@ class OwnLogins:
         With `revoke` every token becomes invalid at once, the caller's too. Raises Denied.
         """
         if not principal.is_admin or principal.org_id != (await self._organisations.default()).id:
-            raise Denied("only administrators of the default organisation may rotate the keys of tokens")
+            raise Denied("only administrators of the default organisation can rotate the token signing keys")
         await self._tokens.rotate(revoke=revoke)
-        record_change(None, {"changed": "the keys that sign tokens", "revoked": revoke})
+        record_change(None, {"changed": "token signing keys", "revoked": revoke})
 
-    async def _end_all(self, user: Principal, kept: UUID | None) -> int:
+    async def _end_all(self, user: Principal, except_id: UUID | None) -> int:
         live = await self._logins.live(user)
-        await self._logins.end_all(user.id, but=kept)
-        ended = sum(login.id != kept for login in live)
+        await self._logins.end_all(user.id, but=except_id)
+        ended = sum(login.id != except_id for login in live)
         record_change({"email": user.email, "live": len(live)}, {"email": user.email, "live": len(live) - ended})
         return ended
 
@@ -96,5 +96,5 @@ class OwnLogins:
 
 def _login_of(caller: Caller) -> Login:
     if caller.login is None:
-        raise Invalid("this request came without a login: by an API key, or a token of the identity provider")
+        raise Invalid("this request has no login: it came with an API key or a token of the identity provider")
     return caller.login

@@ -19,7 +19,7 @@ from postern.store.ports.common_ports import Clock
 MIN_LENGTH, MAX_LENGTH = 12, 1_024  # characters
 _MIN_DIFFERENT = 5  # characters
 _AT_ONCE = 2  # each takes a core for about 0.1 s and 64 MiB
-_MOST_WAITING = 32  # a few seconds of work; who comes after that is told so at once
+_MOST_WAITING = 32  # a few seconds of work; further requests are rejected at once
 
 
 def check_strength(password: Secret, field: str, *, whose: Collection[str] = ()) -> None:

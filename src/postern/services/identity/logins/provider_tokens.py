@@ -25,10 +25,10 @@ from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import PrincipalStore
 from postern.store.ports.server_ports import OrganisationStore
 
-OPAQUE_LIFE = timedelta(seconds=60)  # how long the provider's word about an opaque token is believed
+OPAQUE_LIFE = timedelta(seconds=60)  # time for which a provider's answer about an opaque token is cached
 _PROVIDERS_LIFE = timedelta(seconds=30)
 _KEPT = 1_000
-_AT_ONCE = 4  # questions to providers about tokens that anybody may have made up
+_AT_ONCE = 4  # concurrent checks of tokens at providers: a stranger can invent tokens
 _LONGEST = 16 * 1024
 
 Provider = tuple[UUID, OidcConfig]
@@ -68,7 +68,7 @@ class ProviderTokenAuthenticator:
             account = await self._principals.by_subject(org_id, config.issuer_url, subject) if subject else None
             if account is not None:
                 principals.append(account.principal)
-        if len(principals) != 1:  # of several, none is more right than the others
+        if len(principals) != 1:  # with several, no choice is the right one
             raise _unknown()
         if not principals[0].is_active:
             raise Unauthenticated("this account is not active; ask an administrator")
@@ -88,17 +88,17 @@ class ProviderTokenAuthenticator:
 
     async def _all(self) -> list[Provider]:
         if self._providers is None or self._now() >= self._providers[0]:
-            found, offset = [], 0
+            providers, offset = [], 0
             while True:
                 listed = await self._organisations.find(Page(MAX_LIMIT, offset))
                 for organisation in listed.items:
                     config = await provider_of(self._configs, organisation.id)
                     if config is not None and config.audience:
-                        found.append((organisation.id, config))
+                        providers.append((organisation.id, config))
                 offset += MAX_LIMIT
                 if offset >= listed.total:
                     break
-            self._providers = (self._now() + _PROVIDERS_LIFE, found)
+            self._providers = (self._now() + _PROVIDERS_LIFE, providers)
         return self._providers[1]
 
     async def _find_subject(self, config: OidcConfig, token: Secret) -> str | None:
@@ -109,9 +109,9 @@ class ProviderTokenAuthenticator:
 
     async def _find_opaque_subject(self, config: OidcConfig, token: Secret) -> str | None:
         digest = hashlib.sha256(f"{config.issuer_url} {token.reveal()}".encode()).digest()
-        known = self._opaque.get(digest)
-        if known is not None and self._now() < known[0]:
-            return known[1]
+        cached = self._opaque.get(digest)
+        if cached is not None and self._now() < cached[0]:
+            return cached[1]
         if self._asking.locked():
             raise Unavailable("too many tokens are being checked; try again in a few seconds")
         async with self._asking:

@@ -128,11 +128,11 @@ class SamlLogin:
 
         Raises Denied for any other response.
         """
-        kept = await self._take_request(returned)
-        redirect_target = RedirectTarget(kept["redirect"], ClientKind(kept["client"]), kept["code_challenge"])
-        org_id = UUID(kept["org_id"])
+        request = await self._take_request(returned)
+        redirect_target = RedirectTarget(request["redirect"], ClientKind(request["client"]), request["code_challenge"])
+        org_id = UUID(request["org_id"])
         try:
-            asserted = await self._verify_response(org_id, kept["request_id"], returned.response, api_url)
+            asserted = await self._verify_response(org_id, request["request_id"], returned.response, api_url)
         except Denied:
             raise
         except PosternError as problem:
@@ -148,14 +148,16 @@ class SamlLogin:
     async def _take_request(self, returned: SamlReturned) -> Mapping[str, Any]:
         """Return the stored request, once. No part of the response has been read yet."""
         if not _RELAY_STATE.fullmatch(returned.relay_state):
-            raise Denied("logins begin at the gateway, and not at the identity provider: open the gateway's own page")
+            raise Denied(
+                "logins must start at the gateway, not at the identity provider; open the login page of the gateway"
+            )
         try:
-            kept = await self._one_time_tokens.take(TokenPurpose.SAML_REQUEST, Secret(returned.relay_state))
+            request = await self._one_time_tokens.take(TokenPurpose.SAML_REQUEST, Secret(returned.relay_state))
         except Unauthenticated as problem:
             raise Denied(problem.message) from None
-        if ClientKind(kept["client"]) is ClientKind.WEB and not _same(returned.binding, kept["binding"]):
+        if ClientKind(request["client"]) is ClientKind.WEB and not _same(returned.binding, request["binding"]):
             raise Denied("this login was started in a different browser; start again in this one")
-        return kept
+        return request
 
     async def _verify_response(self, org_id: UUID, request_id: str, response: str, api_url: str) -> Asserted:
         config = await self._config(org_id)
@@ -173,7 +175,7 @@ class SamlLogin:
         try:
             await self._one_time_tokens.issue(TokenPurpose.SAML_REQUEST, {}, life, secret=mark)
         except Conflict:
-            raise Unauthenticated("this assertion was used already; log in again") from None
+            raise Unauthenticated("this assertion was already used; log in again") from None
 
     def _end_of(self, asserted: Asserted) -> datetime:
         """Return when the login ends. It cannot be renewed: that would need the user's browser."""
@@ -190,7 +192,9 @@ class SamlLogin:
         )
         config = await self._config(organisation.id) if organisation else None
         if organisation is None or config is None:
-            raise Malformed("this organisation does not log in with SAML; `GET /api/publicserverinfo` says how")
+            raise Malformed(
+                "this organisation does not log in with SAML; `GET /api/publicserverinfo` returns its login method"
+            )
         return organisation.id, config
 
     async def _config(self, org_id: UUID) -> SamlConfig | None:
@@ -199,12 +203,12 @@ class SamlLogin:
 
     def _client(self) -> Saml:
         if self._saml is None:
-            raise Unavailable("this server has no SAML client")
+            raise Unavailable("this process cannot log users in with SAML; ask the operator of the gateway")
         return self._saml
 
 
 def _failure_redirect(redirect_target: RedirectTarget, problem: PosternError) -> LoginRedirect:
-    log.warning("a SAML login failed: %s", problem.message)
+    log.warning("SAML login failed: error=%s", problem.message)
     if isinstance(problem, Denied):
         code = "access_denied"
     else:
@@ -212,5 +216,5 @@ def _failure_redirect(redirect_target: RedirectTarget, problem: PosternError) ->
     return LoginRedirect(redirect_target.with_query(error=code, error_description=problem.message))
 
 
-def _same(given: Secret | None, kept: str) -> bool:
-    return given is not None and hmac.compare_digest(given.reveal().encode(errors="replace"), kept.encode())
+def _same(binding: Secret | None, expected: str) -> bool:
+    return binding is not None and hmac.compare_digest(binding.reveal().encode(errors="replace"), expected.encode())

@@ -1,4 +1,4 @@
-"""Second factors of users: enrolled, confirmed, removed; and who must have one.
+"""Second factors of users: enrolled, confirmed, removed; and the users that must have one.
 
 A change needs the password again, or a code of an existing factor, so that a stolen session does not give lasting
 access. Only a user who must have a factor and has none can enrol the first one right after logging in.
@@ -65,7 +65,7 @@ class RequiredFactors:
     def __init__(self, check: FactorCheck, auth_configs: AuthConfigs) -> None:
         self._check = check
         self._auth_configs = auth_configs
-        # Logins with a factor behind them, and whose they are.
+        # Logins with a proven factor, and their users.
         self._satisfied: OrderedDict[UUID, UUID] = OrderedDict()
 
     async def is_required(self, org_id: UUID) -> bool:
@@ -85,7 +85,7 @@ class RequiredFactors:
 
     def forget(self, user_id: UUID) -> None:
         """Forget that the user has a factor."""
-        for login_id in [one for one, owner in self._satisfied.items() if owner == user_id]:
+        for login_id in [key for key, owner in self._satisfied.items() if owner == user_id]:
             del self._satisfied[login_id]
 
 
@@ -124,11 +124,11 @@ class SecondFactors:
         """
         principal = caller.principal
         if kind is FactorKind.RECOVERY:
-            raise Invalid("kind: recovery codes come with the first factor", field="kind")
+            raise Invalid("kind: recovery codes are created with the first second factor", field="kind")
         await self._require_same_person(caller, proof, address)
         confirmed = await self._check.find_confirmed(principal.id)
         if len(confirmed) >= MOST:
-            raise Invalid(f"you have {MOST} second factors already; remove one first")
+            raise Invalid(f"you already have {MOST} second factors; remove one first")
         for old in await self._store.of(principal.id):
             if old.confirmed_at is None:
                 await self._store.remove(old.id)
@@ -176,7 +176,7 @@ class SecondFactors:
         """Return new recovery codes to show once; older ones become invalid. Raises as `enrol`."""
         await self._require_same_person(caller, proof, address)
         if not await self._check.find_confirmed(caller.principal.id):
-            raise Invalid("you have no second factor; recovery codes come with the first one")
+            raise Invalid("you have no second factor; recovery codes are created with the first one")
         record_change(None, {"changed": "recovery codes"})
         return await self._new_codes(caller.principal.id)
 
@@ -205,7 +205,7 @@ class SecondFactors:
         if account is None:
             raise NotFound(f"there is no user {key!r}")
         if account.principal.id == principal.id:
-            raise Denied("your own second factors are removed with your password: DELETE /users/self/second-factors/…")
+            raise Denied("you remove your own second factors with your password: DELETE /users/self/second-factors/…")
         await self.clear(account.principal)
 
     async def clear(self, user: Principal) -> None:
@@ -238,7 +238,7 @@ class SecondFactors:
         step = totp.step_of(factor.material.decode(), code.reveal() if code else "", self._now())
         if step is None or not await self._store.use(factor.id, step, self._now()):
             raise Invalid(
-                "code: is not the one that the authenticator app shows now; is its clock right?", field="code"
+                "code: does not match the code of the authenticator app; check the clock of its device", field="code"
             )
         await self._store.confirm(factor.id, self._now())
 
@@ -248,7 +248,7 @@ class SecondFactors:
         key, counter = await self._authenticators.verify_registration(
             credential, challenge_of(factor.material.decode())
         )
-        if not await self._store.remove(factor.id):  # somebody else was faster with this challenge
+        if not await self._store.remove(factor.id):  # another request used this challenge first
             raise NotFound(f"you have no second factor {factor.id} that is waiting for confirmation")
         await self._store.add(replace(factor, material=key.dump(), counter=counter, confirmed_at=self._now()))
 

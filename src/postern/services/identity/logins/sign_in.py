@@ -47,8 +47,8 @@ class SignIn:
         the user."""
         if not _is_complete(identity):
             raise Denied("the identity provider sent no valid user identifier; ask an administrator")
-        known = await self._store.by_subject(org_id, identity.issuer, identity.subject)
-        before = known or await self._find_invited(org_id, identity)
+        linked = await self._store.by_subject(org_id, identity.issuer, identity.subject)
+        before = linked or await self._find_invited(org_id, identity)
         account = before or await self._new(org_id, identity)
         found_account = await self._confirm(account, identity, self._now())
         record_change(before, found_account)
@@ -85,7 +85,7 @@ class SignIn:
         if account is None:
             return None
         if (account.principal.issuer, account.principal.subject) == (identity.issuer, identity.subject):
-            return account  # made by another login of the same person since the look-up by subject
+            return account  # created by a concurrent login of the same user
         # The look-up folds more than ASCII's capitals: an address with a Kelvin sign finds the one with a k.
         same = account.principal.email == identity.email.translate(_LOWER)
         if not same or account.principal.status is not PrincipalStatus.INVITED or not identity.email_verified:
@@ -93,7 +93,7 @@ class SignIn:
                 "there is another account with your e-mail address; ask an administrator to remove it, or to invite "
                 "that address again, and make sure that the identity provider has verified it"
             )
-        # What was prepared for a local login ends where the provider's begins.
+        # The provider's login replaces the local one.
         await self._store.set_password(account.principal.id, None, self._now())
         return account
 
@@ -123,7 +123,7 @@ class SignIn:
             if not await self._store.add_first(first, self._now()):
                 await self._store.add(account, self._now())
         except Conflict:
-            # The same person may log in twice at once; the other login was quicker.
+            # A concurrent login of the same user was faster.
             same = await self._store.by_subject(org_id, identity.issuer, identity.subject)
             if same is not None:
                 return same
@@ -136,7 +136,7 @@ class SignIn:
     async def _update(self, account: Account, identity: Identity, login_at: datetime | None) -> None:
         """Update the account only while its status is what was read, so that a concurrent deactivation wins."""
         current = account.principal
-        # An address that nobody vouches for does not take the place of one that somebody did.
+        # An unverified address does not replace a verified one.
         keeps = not identity.email or (account.verified and not identity.email_verified)
         principal = replace(
             current,
@@ -168,21 +168,21 @@ class SignIn:
         """
         if groups is None:
             return
-        given = frozenset(name for name in groups if _is_group(name))
-        if len(given) < len(groups):
+        valid_groups = frozenset(name for name in groups if _is_group(name))
+        if len(valid_groups) < len(groups):
             log.warning(
-                "%d groups of %s were left out: their names are not valid here", len(groups - given), principal.email
+                "groups with invalid names were ignored: user=%s count=%d", principal.email, len(groups - valid_groups)
             )
         by_hand = await self._store.groups_by(principal.id, GroupSource.MANUAL)
-        kept = by_hand & {principal.role_groups.admin}
+        manual_groups = by_hand & {principal.role_groups.admin}
         before = await self._store.groups_by(principal.id, GroupSource.PROVIDER)
-        if by_hand == kept and given == before:
+        if by_hand == manual_groups and valid_groups == before:
             return
         try:
-            if by_hand != kept:
-                await self._store.set_groups(principal.id, kept, GroupSource.MANUAL)
-            if given != before:
-                await self._store.set_groups(principal.id, given, GroupSource.PROVIDER)
+            if by_hand != manual_groups:
+                await self._store.set_groups(principal.id, manual_groups, GroupSource.MANUAL)
+            if valid_groups != before:
+                await self._store.set_groups(principal.id, valid_groups, GroupSource.PROVIDER)
         finally:  # also when only the first of them was done
             await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(principal.id))
 
@@ -206,9 +206,9 @@ def _email(identity: Identity) -> str:
 
 def _name(identity: Identity) -> str:
     """Return a printable name. Providers may give none, or one with line ends in it."""
-    printable = "".join(one if one.isprintable() else " " for one in identity.name)
-    shown = " ".join(printable.split())[:255]
-    return checked_name(shown or identity.email[:255] or identity.subject)
+    printable = "".join(character if character.isprintable() else " " for character in identity.name)
+    name = " ".join(printable.split())[:255]
+    return checked_name(name or identity.email[:255] or identity.subject)
 
 
 def _is_group(name: str) -> bool:

@@ -97,16 +97,17 @@ class BrowserLogin:
 
 
 class LoginProof:
-    """Checks that the login behind a permit is still valid."""
+    """Checks that the login behind a permit is still valid. `reason` is for the user whose login has ended."""
 
-    def __init__(self, store: LoginStore, now: Clock) -> None:
+    def __init__(self, store: LoginStore, now: Clock, reason: str) -> None:
         self._store = store
         self._now = now
+        self._reason = reason
 
     async def find_end_reason(self, permit: Permit) -> str | None:
-        found = await self._store.standing(UUID(permit.means.partition(":")[2]))
-        if found is None or not found[0].is_live(self._now()) or found[0].user_id != permit.principal.id:
-            return "the login of this SSH client has ended; connect again"
+        row = await self._store.standing(UUID(permit.means.partition(":")[2]))
+        if row is None or not row[0].is_live(self._now()) or row[0].user_id != permit.principal.id:
+            return self._reason
         return None
 
 
@@ -130,29 +131,29 @@ class SshLogins:
         self._now = now
         self._done = CompletionSignals(signals, Topic.SSH_LOGIN_SETTLED, "ssh_login_id")
         self._begun = Throttle(now, failures=30, window=_WINDOW, what="logins begun")  # for each network
-        self._tries = Throttle(now, failures=10, window=_WINDOW, what="wrong codes")  # for each person
+        self._tries = Throttle(now, failures=10, window=_WINDOW, what="wrong codes")  # for each user
 
-    async def begin(self, address: str, wanted: SshClaim) -> WaitingSshLogin:
+    async def begin(self, address: str, claim: SshClaim) -> WaitingSshLogin:
         """Start a login for a client at `address`. Raises TooMany."""
         network = neighbourhood(address)
         self._begun.check(network)
         self._begun.fail(network)
-        wanted = SshClaim(wanted.user[:_MAX_TEXT], wanted.connection[:_MAX_TEXT], wanted.client[:_MAX_TEXT])
+        claim = SshClaim(claim.user[:_MAX_TEXT], claim.connection[:_MAX_TEXT], claim.client[:_MAX_TEXT])
         secret, number = Secret(secrets.token_urlsafe(32)), f"{secrets.randbelow(100):02}"
         key = uuid4()
-        asked = {
+        payload = {
             "id": str(key),
             "secret": secret.reveal(),
             "number": number,
-            "wanted": [wanted.user, wanted.connection, wanted.client],
+            "wanted": [claim.user, claim.connection, claim.client],
             "address": address,
             "since": self._now().isoformat(),
         }
-        code = await self._code(asked, address)
+        code = await self._code(payload, address)
         await self._one_time_tokens.issue(_PURPOSE, {"answer": ""}, LIFE, secret=_client(secret), source=address)
         base = (await self._server.current()).api_url
         url = f"{base}{PAGE}?{urlencode({'user_code': codes.format_code(code)})}"
-        return WaitingSshLogin(key, secret, url, number, address, wanted, code)
+        return WaitingSshLogin(key, secret, url, number, address, claim, code)
 
     async def wait(self, waiting: WaitingSshLogin) -> BrowserLogin:
         """Wait until the user has decided.
@@ -167,7 +168,7 @@ class SshLogins:
                 login = await self._take_decision(waiting)
                 if login is not None:
                     return login
-        raise Unauthenticated("this login was not allowed in time; connect again")
+        raise Unauthenticated("this login was not confirmed in time; connect again")
 
     async def give_up(self, waiting: WaitingSshLogin) -> None:
         """Drop a login whose client has gone, so that it cannot be allowed any more."""
@@ -189,16 +190,16 @@ class SshLogins:
         The client gets a login of its own, which ends no later than the provider's confirmation of the present one.
         Raises NotFound, TooMany; Denied when it could not be allowed.
         """
-        asked = await self._peek(account.principal, code)
-        asking = _asking(asked)
+        payload = await self._peek(account.principal, code)
+        asking = _asking(payload)
         problem = None
         if allow and not is_called(account, asking.wanted.user):
             problem = "this login is for a different user; start it with your own name before the connection"
-        elif allow and not hmac.compare_digest(number.strip().encode(), asked["number"].encode()):
+        elif allow and not hmac.compare_digest(number.strip().encode(), payload["number"].encode()):
             problem = "this is not the number that the terminal shows, so this login is denied; connect again there"
-        given: dict[str, Any] = {"answer": "deny"}
+        decision: dict[str, Any] = {"answer": "deny"}
         if allow and problem is None:
-            given = {
+            decision = {
                 "answer": "allow",
                 "org_id": str(account.principal.org_id),
                 "user_id": str(account.principal.id),
@@ -207,24 +208,24 @@ class SshLogins:
             }
         try:
             await self._one_time_tokens.take(_PURPOSE, _person(codes.plain(code)))
-            await self._one_time_tokens.change(_PURPOSE, _client(Secret(asked["secret"])), given)
+            await self._one_time_tokens.change(_PURPOSE, _client(Secret(payload["secret"])), decision)
         except Unauthenticated:
             raise codes.no_such_code() from None
-        await self._signals.publish(Topic.SSH_LOGIN_SETTLED, ssh_login_id=asked["id"])
-        shown = {"user": asking.wanted.user, "connection": asking.wanted.connection, "address": asking.address}
-        record_change(None, {**shown, "allowed": given["answer"] == "allow"})
+        await self._signals.publish(Topic.SSH_LOGIN_SETTLED, ssh_login_id=payload["id"])
+        audit_fields = {"user": asking.wanted.user, "connection": asking.wanted.connection, "address": asking.address}
+        record_change(None, {**audit_fields, "allowed": decision["answer"] == "allow"})
         if problem is not None:
             raise Denied(problem)
         return asking
 
-    async def standing(self, given: BrowserLogin) -> BrowserLogin:
+    async def standing(self, browser_login: BrowserLogin) -> BrowserLogin:
         """Return the login's current state, for one that was allowed earlier. Raises Unauthenticated, Unavailable."""
-        account = await self._logins.standing(given.login.id, given.principal.id)
-        return BrowserLogin(account.principal, given.login)
+        account = await self._logins.standing(browser_login.login.id, browser_login.principal.id)
+        return BrowserLogin(account.principal, browser_login.login)
 
-    async def end(self, given: BrowserLogin) -> None:
+    async def end(self, browser_login: BrowserLogin) -> None:
         """End the login, with the client's connection."""
-        await self._logins.end(given.principal, given.login.id)
+        await self._logins.end(browser_login.principal, browser_login.login.id)
 
     async def _take_decision(self, waiting: WaitingSshLogin) -> BrowserLogin | None:
         payload = await self._one_time_tokens.peek(_PURPOSE, _client(waiting.secret))
@@ -237,10 +238,10 @@ class SshLogins:
         account, opened = await self._code_exchange.redeem(payload, facts, ClientKind.SSH)
         return BrowserLogin(account.principal, opened.login)
 
-    async def _code(self, asked: dict[str, Any], address: str) -> str:
+    async def _code(self, request: dict[str, Any], address: str) -> str:
         for _ in range(5):
             code = codes.new_code()
-            payload = {**asked, "code": codes.format_code(code)}
+            payload = {**request, "code": codes.format_code(code)}
             try:
                 await self._one_time_tokens.issue(_PURPOSE, payload, LIFE, secret=_person(code), source=address)
             except Conflict:
@@ -260,9 +261,9 @@ class SshLogins:
         return dict(payload)
 
 
-def _asking(asked: dict[str, Any]) -> SshLoginRequest:
+def _asking(payload: dict[str, Any]) -> SshLoginRequest:
     return SshLoginRequest(
-        asked["code"], SshClaim(*asked["wanted"]), asked["address"], datetime.fromisoformat(asked["since"])
+        payload["code"], SshClaim(*payload["wanted"]), payload["address"], datetime.fromisoformat(payload["since"])
     )
 
 

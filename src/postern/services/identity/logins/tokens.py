@@ -27,8 +27,8 @@ from postern.store.ports.identity_ports import SigningKey, SigningKeyStore
 ISSUER = "postern"
 AUDIENCE = "postern-api"
 SETTING = "token-keys"  # how `settings.changed` names these keys
-_ALGORITHM = "Ed25519"  # EdDSA by its fully specified name, RFC 9864
-# A key that was retired verifies for as long as a token that it signed may be good.
+_ALGORITHM = "Ed25519"  # the fully specified name of EdDSA, RFC 9864
+# A retired key verifies until the last token that it signed has expired.
 RETIRED_KEYS_STAY = timedelta(days=1)
 _MAX_REMEMBERED = 10_000
 
@@ -91,7 +91,7 @@ class Tokens:
         """Return a token that is not an access token, for another audience. `issue` is separate so that no claim can
         turn one into the other."""
         if audience == AUDIENCE:
-            raise ValueError("access tokens are issued")
+            raise ValueError("use `issue` for access tokens")
         if not self._signing:
             await self._look()
         key = self._keys[self._signing]
@@ -183,7 +183,7 @@ class Tokens:
                 return
             keys: list[SigningKey] = []
             generation = -1
-            while generation != self._generation:  # they changed while we asked: what came may be from before
+            while generation != self._generation:  # changed during the load: the result may be outdated
                 generation = self._generation
                 keys = await self._load_keys(now)
             good = [key for key in keys if key.retired_at is None or now < key.retired_at + RETIRED_KEYS_STAY]

@@ -27,8 +27,8 @@ def step_of(key: str, code: str, now: datetime) -> int | None:
     """Return the time step of `code`; None when it matches none near `now`. The caller accepts a step only once."""
     totp = pyotp.TOTP(key)
     current = int(now.timestamp()) // STEP
-    found = None
+    matching_step = None
     for step in range(max(current - _CLOCKS_DIFFER, 0), current + _CLOCKS_DIFFER + 1):
         if hmac.compare_digest(totp.generate_otp(step).encode(), code.encode(errors="replace")):
-            found = step
-    return found
+            matching_step = step
+    return matching_step

@@ -45,7 +45,9 @@ class SqlAccounts(ResourceTable[Account]):
         return users.c.subject == name
 
     async def find(self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES) -> Listed[Account]:
-        return await self._principals.find(org_id, PrincipalFilter(self.kind, email=where.name), page)
+        return await self._principals.find(
+            org_id, PrincipalFilter(self.kind, email=where.name, search=where.search), page
+        )
 
     async def get(self, org_id: UUID, name_or_id: str) -> Account | None:
         """Return the account: a subject takes precedence over an e-mail address or an identifier of the same
@@ -71,7 +73,7 @@ class SqlAccounts(ResourceTable[Account]):
         await self._principals.remove(resource.id, resource.version)
 
     def conflict_message(self, resource: Account) -> str:
-        return f"{self.field}: a principal {resource.name!r} exists already; choose another"
+        return f"{self.field}: a principal {resource.name!r} exists already; choose another name"
 
 
 class SqlServiceAccounts(SqlAccounts):
@@ -88,16 +90,19 @@ class SqlUsers(SqlAccounts):
 async def _manual_groups(transaction: Executor, account: Account) -> frozenset[str]:
     """Return the groups to give manually. Raises Invalid for a group from another source that the account should not
     have."""
-    given: dict[str, set[str]] = {source: set() for source in GroupSource}
+    groups_by_source: dict[str, set[str]] = {source: set() for source in GroupSource}
     memberships = select(user_groups.c.name, user_groups.c.source).where(user_groups.c.user_id == account.id)
     for row in await transaction.execute(memberships):
-        given[row.source].add(row.name)
-    wanted = account.principal.groups
+        groups_by_source[row.source].add(row.name)
+    groups = account.principal.groups
     for source, giver in _GIVERS.items():
-        if given[source] - wanted:
-            name = min(given[source] - wanted)
+        if groups_by_source[source] - groups:
+            name = min(groups_by_source[source] - groups)
             raise Invalid(f"groups: {name!r} is given by {giver}; remove it there", field="groups")
-    return wanted - ((given[GroupSource.PROVIDER] | given[GroupSource.SCIM]) - given[GroupSource.MANUAL])
+    return groups - (
+        (groups_by_source[GroupSource.PROVIDER] | groups_by_source[GroupSource.SCIM])
+        - groups_by_source[GroupSource.MANUAL]
+    )
 
 
 def _changed_at(account: Account) -> datetime:

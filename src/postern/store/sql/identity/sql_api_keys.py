@@ -68,7 +68,7 @@ class SqlApiKeys(ResourceTable[ApiKey]):
             await change_account(transaction, account, at, account.principal.groups, GroupSource.MANUAL)
 
     def conflict_message(self, resource: ApiKey) -> str:
-        return f"name: an API key or another principal {resource.name!r} exists already"
+        return f"name: an API key or another principal {resource.name!r} exists already; choose another name"
 
 
 def _key_of(row: Row) -> ApiKey:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import RowMapping, insert, or_, select, update
+from sqlalchemy import ColumnElement, RowMapping, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.identity.credential import Credential, IssuedCredential, Verifier
@@ -64,6 +64,21 @@ class SqlCredentials:
             rows = (await connection.execute(query)).mappings().all()
         return [(_credential_of(row), row["connection"]) for row in rows]
 
+    async def own(
+        self, org_id: UUID, user_id: UUID, page: Page, valid_at: datetime | None
+    ) -> Stretch[tuple[Credential, str]]:
+        lead = [credentials.c.org_id == org_id, credentials.c.user_id == user_id]
+        name = select(connections.c.name).where(connections.c.id == credentials.c.connection_id)
+        columns = [*_COLUMNS, name.correlate(credentials).scalar_subquery().label("connection")]
+        keyset = by_time(credentials.c.created_at, credentials.c.id)
+        listed = LongList(columns, keyset, lead, [] if valid_at is None else _valid_conditions(valid_at))
+        async with self._database.plan_each() as statement:
+            return await statement.run_sync(
+                lambda connection: find_page(
+                    connection, listed, page, lambda row: (_credential_of(row), row["connection"])
+                )
+            )
+
     async def issued_by(self, org_id: UUID, maker_id: UUID) -> list[IssuedCredential]:
         query = (
             _SHOWN.add_columns(connections.c.name.label("connection"), users.c.name.label("holder"))
@@ -90,6 +105,11 @@ class SqlCredentials:
         statement = update(credentials).where(credentials.c.id == credential_id, later).values(expires_at=at)
         async with self._database.statement() as connection:
             await connection.execute(statement)
+
+
+def _valid_conditions(at: datetime) -> list[ColumnElement[bool]]:
+    expires_later = or_(credentials.c.expires_at.is_(None), credentials.c.expires_at > at)
+    return [credentials.c.revoked_at.is_(None), expires_later]
 
 
 def _credential_of(row: RowMapping) -> Credential:

@@ -49,8 +49,8 @@ class SqlGroups(ResourceTable[UserGroup]):
     async def find_provisioned(
         self, org_id: UUID, page: Page, *, name: str | None = None, external_id: str | None = None
     ) -> Listed[UserGroup]:
-        wanted = {groups.c.org_id: org_id, groups.c.name: name, groups.c.external_id: external_id}
-        return await self.some(page, *(column == value for column, value in wanted.items() if value is not None))
+        criteria = {groups.c.org_id: org_id, groups.c.name: name, groups.c.external_id: external_id}
+        return await self.some(page, *(column == value for column, value in criteria.items() if value is not None))
 
     async def before_write(self, transaction: Executor, resource: UserGroup, *, is_new: bool) -> None:
         """Rename the group wherever it is named; its members stay."""
@@ -103,7 +103,7 @@ async def _check_users(transaction: Executor, org_id: UUID, ids: frozenset[UUID]
     query = select(users.c.id).where(users.c.org_id == org_id, users.c.kind == PrincipalKind.USER, users.c.id.in_(ids))
     unknown = ids - set((await transaction.execute(query)).scalars())
     if unknown:
-        raise Invalid(f"members: there is no user {sorted(unknown)[0]}", field="members")
+        raise Invalid(f"members: there is no user {str(sorted(unknown)[0])!r}", field="members")
 
 
 def _member_ids(group: UserGroup) -> Select[tuple[UUID]]:

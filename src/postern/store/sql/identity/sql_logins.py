@@ -20,7 +20,7 @@ from postern.store.sql.rows import account_of, groups_column, prefix_columns, ro
 MOST_LIVE = 100  # logins of one user; the oldest make room
 _PLAIN = (
     *("id", "org_id", "user_id", "source", "user_agent", "created_at", "expires_at", "ends_at", "ended_at"),
-    *("method", "client"),
+    *("method", "client", "fresh_until"),
 )
 # One-time tokens that open a login without asking the user again.
 _BECOME_LOGINS = (
@@ -75,6 +75,10 @@ class SqlLogins:
     async def extend(self, login_id: UUID, expires_at: datetime) -> None:
         async with self._database.statement() as connection:
             await connection.execute(update(logins).where(logins.c.id == login_id).values(expires_at=expires_at))
+
+    async def confirm(self, login_id: UUID, fresh_until: datetime) -> None:
+        async with self._database.statement() as connection:
+            await connection.execute(update(logins).where(logins.c.id == login_id).values(fresh_until=fresh_until))
 
     async def store_renewal(self, login_id: UUID, provided: Provided) -> None:
         async with self._database.statement() as connection:

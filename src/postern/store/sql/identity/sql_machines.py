@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Label, Select, Table, or_, select
+from sqlalchemy import ColumnElement, Label, Select, Table, func, or_, select
 
 from postern.domain.identity.machine import MachineIdentity
 from postern.domain.identity.principal import Account, PrincipalKind
@@ -56,8 +56,12 @@ class SqlMachines(ResourceTable[MachineIdentity]):
         return account_values(Account(resource.principal)) | await super().new_row(resource)
 
     async def find(self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES) -> Listed[MachineIdentity]:
-        theirs = (users.c.org_id == org_id, users.c.kind == PrincipalKind.MACHINE)
-        return await self.some(page, *theirs, *self._conditions(where))
+        conditions = (users.c.org_id == org_id, users.c.kind == PrincipalKind.MACHINE)
+        return await self.some(page, *conditions, *self._conditions(where))
+
+    def contains(self, text: str) -> ColumnElement[bool]:
+        described = func.lower(machines.c.description).contains(text, autoescape=True)
+        return or_(super().contains(text), users.c.id.in_(select(machines.c.user_id).where(described)))
 
     async def connections_of(self, ids: Sequence[UUID], now: datetime) -> Mapping[UUID, tuple[str, ...]]:
         lives = or_(credentials.c.expires_at.is_(None), credentials.c.expires_at > now)

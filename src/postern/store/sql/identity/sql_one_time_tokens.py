@@ -82,10 +82,10 @@ class SqlOneTimeTokens:
         async with self._database.statement() as connection:
             await connection.execute(delete(one_time_tokens).where(one_time_tokens.c.expires_at <= now))
 
-    async def _open(self, digest: bytes, kept: bytes | None) -> Mapping[str, Any] | None:
-        if kept is None:
+    async def _open(self, digest: bytes, sealed: bytes | None) -> Mapping[str, Any] | None:
+        if sealed is None:
             return None
-        clear = await self._encryption.open(kept, row=_row(digest), org_id=None)
+        clear = await self._encryption.open(sealed, row=_row(digest), org_id=None)
         payload: dict[str, Any] = json.loads(clear)
         return payload
 

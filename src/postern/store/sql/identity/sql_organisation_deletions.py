@@ -34,7 +34,7 @@ from postern.store.sql.identity.sql_organisations import organisation_of
 from postern.store.sql.rows import count_of
 from postern.store.sql.sql_audit import add_entry
 
-# What somebody or something logs in with, and what starts work by itself.
+# Credentials of users and programs, and schedules, which start work without a login.
 _ACCESS = (api_keys, chat_links, credentials, logins, runbook_schedules, ssh_authorities, ssh_keys)
 _NAMED_HOLDS = 5
 
@@ -114,7 +114,7 @@ class SqlOrganisationDeletions:
 
         try:
             return await self._database.together(work)
-        except IntegrityError:  # somebody wrote meanwhile what belongs to it
+        except IntegrityError:  # a concurrent request added a row that belongs to it
             return False
 
 
@@ -125,7 +125,7 @@ def _begin(connection: Connection, org_id: UUID, at: datetime) -> OrganisationSu
     if row is None:
         raise NotFound(f"there is no organisation {org_id}")
     if row.deleting_at is not None:
-        raise Conflict(f"organisation {row.name!r} is being deleted already")
+        raise Conflict(f"organisation {row.name!r} is already being deleted")
     _require_no_holds(connection, org_id, row.name)
     summary = _summary(connection, org_id)
     connection.execute(update(orgs).where(orgs.c.id == org_id).values(deleting_at=at))
@@ -142,16 +142,16 @@ def _require_no_holds(connection: Connection, org_id: UUID, name: str) -> None:
         named = ", ".join(f"{hold.name!r} on session {hold.session_id}" for hold in connection.execute(query))
         more = f" and {count - _NAMED_HOLDS} more" if count > _NAMED_HOLDS else ""
         raise Conflict(
-            f"organisation {name!r} has legal holds: {named}{more}; one of its administrators must release them first"
+            f"organisation {name!r} has legal holds: {named}{more}; one of its administrators must remove them first"
         )
     kinds = (func.sum(case((ledger.c.kind == kind.value, 1), else_=0)) for kind in (EntryKind.HELD, EntryKind.RELEASED))
-    held, released = kinds
+    hold_count, released = kinds
     entries = select(ledger.c.session_id).where(ledger.c.org_id == org_id, KEEPING).group_by(ledger.c.session_id)
-    missing = connection.execute(entries.having(held > released).limit(1)).scalar_one_or_none()
+    missing = connection.execute(entries.having(hold_count > released).limit(1)).scalar_one_or_none()
     if missing is not None:
         raise Conflict(
             f"the ledger of organisation {name!r} says that session {missing} has a legal hold, but the hold is gone "
-            "from the store; verify the record before anything is deleted"
+            "from the store; run `postern recordings verify` before you delete anything"
         )
 
 

@@ -35,7 +35,7 @@ class SqlOrganisations:
     async def default(self) -> Organisation:
         organisation = await self.by_name(DEFAULT)
         if organisation is None:
-            raise NotFound(f"the organisation {DEFAULT!r} is gone; restore it from a backup")
+            raise NotFound(f"the organisation {DEFAULT!r} is missing from the store; restore the store from a backup")
         return organisation
 
     async def get(self, org_id: UUID) -> Organisation | None:
@@ -197,4 +197,4 @@ def _changeable(organisation: Organisation) -> dict[str, str | int]:
 
 
 def organisation_taken(organisation: Organisation) -> Conflict:
-    return Conflict(f"name: there is an organisation {organisation.name!r} already", field="name")
+    return Conflict(f"name: an organisation {organisation.name!r} exists already; choose another name", field="name")

@@ -64,7 +64,7 @@ class SqlPrincipals:
         return await self._one(users.c.org_id == org_id, users.c.issuer == issuer, users.c.subject == subject)
 
     async def by_subject_or_email(self, org_id: UUID, kind: PrincipalKind, key: str) -> Account | None:
-        # An e-mail of one may be the subject of another: then the subject is who was meant.
+        # One user's e-mail address can be the subject of another user: then the subject takes precedence.
         return await self._one(
             users.c.org_id == org_id,
             users.c.kind == kind,
@@ -80,8 +80,8 @@ class SqlPrincipals:
             row = (await connection.execute(query)).mappings().one_or_none()
         return None if row is None else account_of(row)
 
-    async def find(self, org_id: UUID, wanted: PrincipalFilter, page: Page) -> Listed[Account]:
-        conditions = _conditions(org_id, wanted)
+    async def find(self, org_id: UUID, criteria: PrincipalFilter, page: Page) -> Listed[Account]:
+        conditions = _conditions(org_id, criteria)
         order = (users.c.email, users.c.id)
         # Groups are joined for the accounts of the page only, and not for those that the offset leaves out.
         ids = select(users.c.id).where(*conditions).order_by(*order).limit(page.limit).offset(page.offset)
@@ -244,11 +244,11 @@ async def hold_groups(transaction: Executor, org_id: UUID, names: frozenset[str]
     Groups are locked before their members, and before what names them. Existing ones are locked before others are
     created: a rename has locked its group before its new name is in use.
     """
-    held = await _locked_groups(transaction, org_id, names)
-    if held == names:
+    locked_groups = await _locked_groups(transaction, org_id, names)
+    if locked_groups == names:
         return
     at = datetime.now(UTC)
-    rows = [{"id": uuid4(), "org_id": org_id, "name": name, "created_at": at} for name in sorted(names - held)]
+    rows = [{"id": uuid4(), "org_id": org_id, "name": name, "created_at": at} for name in sorted(names - locked_groups)]
     await transaction.execute(upsert(groups).on_conflict_do_nothing(), rows)
     if await _locked_groups(transaction, org_id, names) != names:
         raise Conflict("one of these groups was just renamed or removed; try again")
@@ -269,8 +269,8 @@ async def _join(transaction: Executor, principal_id: UUID, names: frozenset[str]
 
 def account_values(account: Account) -> dict[str, Any]:
     principal = account.principal
-    taken = ("id", "org_id", "subject", "name", "kind", "status", "issuer")
-    return {name: getattr(principal, name) for name in taken} | {
+    copied_names = ("id", "org_id", "subject", "name", "kind", "status", "issuer")
+    return {name: getattr(principal, name) for name in copied_names} | {
         "email": principal.email.lower(),
         "password_hash": account.password_hash,
         "verified": account.verified,
@@ -281,32 +281,30 @@ def account_values(account: Account) -> dict[str, Any]:
     }
 
 
-def _conditions(org_id: UUID, wanted: PrincipalFilter) -> list[ColumnElement[bool]]:
-    conditions = [users.c.org_id == org_id, users.c.kind == wanted.kind]
-    if wanted.search:
-        given = wanted.search.lower()
-        conditions.append(
-            or_(
-                func.lower(users.c.name).contains(given, autoescape=True),
-                users.c.email.contains(given, autoescape=True),
-            )
-        )
-    if wanted.called is not None:
-        conditions.append(or_(users.c.name == wanted.called, users.c.email == fold_name(wanted.called)))
-    if wanted.group is not None:
-        members = select(user_groups.c.user_id).where(user_groups.c.name == wanted.group)
+def _conditions(org_id: UUID, criteria: PrincipalFilter) -> list[ColumnElement[bool]]:
+    conditions = [users.c.org_id == org_id, users.c.kind == criteria.kind]
+    if criteria.search:
+        text = criteria.search.lower()
+        names = [func.lower(users.c.name), users.c.email]
+        if criteria.kind is PrincipalKind.SERVICE_ACCOUNT:  # which administrators name; that of a user is an identifier
+            names.append(func.lower(users.c.subject))
+        conditions.append(or_(*(name.contains(text, autoescape=True) for name in names)))
+    if criteria.called is not None:
+        conditions.append(or_(users.c.name == criteria.called, users.c.email == fold_name(criteria.called)))
+    if criteria.group is not None:
+        members = select(user_groups.c.user_id).where(user_groups.c.name == criteria.group)
         conditions.append(users.c.id.in_(members))
-    if wanted.status is not None:
-        conditions.append(users.c.status == wanted.status)
-    if wanted.email is not None:
-        conditions.append(users.c.email == fold_name(wanted.email))
-    if wanted.name is not None:
-        conditions.append(users.c.name == wanted.name)
-    if wanted.external_id is not None:
-        conditions.append(users.c.external_id == wanted.external_id)
-    if wanted.user_name is not None:
+    if criteria.status is not None:
+        conditions.append(users.c.status == criteria.status)
+    if criteria.email is not None:
+        conditions.append(users.c.email == fold_name(criteria.email))
+    if criteria.name is not None:
+        conditions.append(users.c.name == criteria.name)
+    if criteria.external_id is not None:
+        conditions.append(users.c.external_id == criteria.external_id)
+    if criteria.user_name is not None:
         coalesce = func.coalesce(users.c.user_name, users.c.email)
-        conditions.append(func.lower(coalesce) == func.lower(wanted.user_name))
+        conditions.append(func.lower(coalesce) == func.lower(criteria.user_name))
     return conditions
 
 
@@ -316,4 +314,4 @@ def taken_as_conflict(field: str, value: str) -> Iterator[None]:
     try:
         yield
     except IntegrityError:
-        raise Conflict(f"{field}: {value!r} is taken already", field=field) from None
+        raise Conflict(f"{field}: {value!r} is already in use; choose another", field=field) from None

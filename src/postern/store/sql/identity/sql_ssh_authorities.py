@@ -29,6 +29,6 @@ class SqlSshAuthorities(ResourceTable[SshAuthority]):
 
     def conflict_message(self, resource: SshAuthority) -> str:
         return (
-            f"name: SSH authority {resource.name!r} exists already, or its key vouches for an organisation already; "
+            f"name: SSH authority {resource.name!r} exists already, or an organisation already trusts its key; "
             "choose another name, or another key for each organisation"
         )

@@ -37,7 +37,7 @@ class SqlSshKeys:
         self._database = database
 
     async def add(self, key: SshKey, most: int) -> bool:
-        # Whoever adds one for this user waits here for the other; a transaction of SQLite is the only one anyhow.
+        # Concurrent additions for one user wait here for each other. SQLite allows only one transaction anyway.
         locked = select(users.c.id).where(users.c.id == key.user_id).with_for_update(key_share=True)
         try:
             async with self._database.transaction() as transaction:
@@ -48,8 +48,8 @@ class SqlSshKeys:
                 await transaction.execute(insert(ssh_keys).values(_values(key)))
         except IntegrityError:
             raise Conflict(
-                f"there is a key {key.name!r}, or the key already belongs to a user; list the keys, and "
-                "choose another name or another key",
+                f"name: an SSH key {key.name!r} exists already, or a user already has this key; choose another name or "
+                "another key",
                 field="name",
             ) from None
         return True

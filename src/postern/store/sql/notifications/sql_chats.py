@@ -34,9 +34,9 @@ class SqlChats:
         return None if row is None else await sink_of(row, self._encryption)
 
     async def message(self, sink_id: UUID, review_id: UUID) -> ChatMessage | None:
-        own = (chat_messages.c.sink_id == sink_id, chat_messages.c.review_id == review_id)
+        condition = (chat_messages.c.sink_id == sink_id, chat_messages.c.review_id == review_id)
         async with self._database.statement() as connection:
-            result = await connection.execute(select(*chat_messages.c).where(*own))
+            result = await connection.execute(select(*chat_messages.c).where(*condition))
             row = result.mappings().one_or_none()
         return None if row is None else ChatMessage(**row)
 
@@ -45,16 +45,16 @@ class SqlChats:
         changes = {name: values[name] for name in ("channel", "reference", "at")}
 
         def work(connection: Connection) -> None:
-            made = _insert(connection, chat_messages).values(values)
-            connection.execute(made.on_conflict_do_update(index_elements=["sink_id", "review_id"], set_=changes))
+            query = _insert(connection, chat_messages).values(values)
+            connection.execute(query.on_conflict_do_update(index_elements=["sink_id", "review_id"], set_=changes))
 
         with suppress(IntegrityError):  # the sink or the review is gone
             await self._database.together(work)
 
     async def link(self, org_id: UUID, realm: str, chat_id: str) -> ChatLink | None:
-        own = (chat_links.c.org_id == org_id, chat_links.c.realm == realm, chat_links.c.chat_id == chat_id)
+        condition = (chat_links.c.org_id == org_id, chat_links.c.realm == realm, chat_links.c.chat_id == chat_id)
         async with self._database.statement() as connection:
-            row = (await connection.execute(_links().where(*own))).mappings().one_or_none()
+            row = (await connection.execute(_links().where(*condition))).mappings().one_or_none()
         return None if row is None else ChatLink(**row)
 
     async def links(self, org_id: UUID, principal_id: UUID | None, page: Page) -> Listed[ChatLink]:
@@ -72,8 +72,8 @@ class SqlChats:
         changes = {name: values[name] for name in ("id", "principal_id", "created_at")}
 
         def work(connection: Connection) -> None:
-            made = _insert(connection, chat_links).values(values)
-            connection.execute(made.on_conflict_do_update(index_elements=["org_id", "realm", "chat_id"], set_=changes))
+            query = _insert(connection, chat_links).values(values)
+            connection.execute(query.on_conflict_do_update(index_elements=["org_id", "realm", "chat_id"], set_=changes))
 
         await self._database.together(work)
 

@@ -61,7 +61,11 @@ class SqlDeliveries:
             except Misconfigured as error:
                 if row["id"] not in self._unreadable:
                     self._unreadable.add(row["id"])
-                    log.warning("sink %s: its events wait: %s", row["id"], error)
+                    log.warning(
+                        "the events of a sink wait until its settings can be decrypted: sink=%s error=%s",
+                        row["id"],
+                        error,
+                    )
         return found_sinks
 
     async def waiting(self, sink_id: UUID, most: int, *, as_of: datetime | None = None) -> list[Delivery]:
@@ -88,7 +92,7 @@ class SqlDeliveries:
         tried: dict[str, Any] = {"error": error, "attempted_at": at, **_TRIED}
         if give_up:
             tried["state"] = DeliveryState.GIVEN_UP
-        told = {
+        sink_values = {
             "failures": trouble.failures,
             "failing_since": trouble.since,
             "error": error,
@@ -97,7 +101,7 @@ class SqlDeliveries:
 
         def work(connection: Connection) -> None:
             connection.execute(update(deliveries).where(deliveries.c.number == number).values(tried))
-            connection.execute(update(sinks).where(sinks.c.id == sink_id).values(told))
+            connection.execute(update(sinks).where(sinks.c.id == sink_id).values(sink_values))
 
         await self._database.together(work)
 
@@ -139,12 +143,14 @@ class SqlDeliveries:
         column, condition = deliveries.c.sink_id, deliveries.c.state == state
         async with self._database.statement() as connection:
             crowded = select(column).where(condition).group_by(column).having(func.count() > most)
-            found = (await connection.execute(crowded)).scalars().all()
+            sink_ids = (await connection.execute(crowded)).scalars().all()
         conditions: list[tuple[UUID, Sequence[ColumnElement[bool]]]] = []
-        for sink_id in found:
-            own = (column == sink_id, condition)
-            last = select(deliveries.c.number).where(*own).order_by(deliveries.c.number.desc()).offset(most).limit(1)
-            conditions.append((sink_id, (*own, deliveries.c.number <= last.scalar_subquery())))
+        for sink_id in sink_ids:
+            of_sink = (column == sink_id, condition)
+            last = (
+                select(deliveries.c.number).where(*of_sink).order_by(deliveries.c.number.desc()).offset(most).limit(1)
+            )
+            conditions.append((sink_id, (*of_sink, deliveries.c.number <= last.scalar_subquery())))
         return conditions
 
     async def prune(self, delivered_before: datetime, given_up_before: datetime) -> None:
@@ -163,8 +169,8 @@ def add_deliveries(connection: Connection, new: Sequence[NewDelivery]) -> None:
     there = set(connection.execute(select(sinks.c.id).where(sinks.c.id.in_(ids))).scalars())
     rows = [_row(new_delivery) for new_delivery in new if new_delivery.sink_id in there]
     if rows:
-        made: Any = (sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert)(deliveries)
-        connection.execute(made.on_conflict_do_nothing(index_elements=["sink_id", "event_id"]), rows)
+        query: Any = (sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert)(deliveries)
+        connection.execute(query.on_conflict_do_nothing(index_elements=["sink_id", "event_id"]), rows)
 
 
 def _row(new: NewDelivery) -> dict[str, Any]:

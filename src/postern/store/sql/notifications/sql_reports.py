@@ -31,11 +31,11 @@ class SqlReports:
         self._database = database
 
     async def count_masked(
-        self, org_id: UUID, wanted: ReportFilter, span: ReportPeriod, group: GroupBy
+        self, org_id: UUID, criteria: ReportFilter, span: ReportPeriod, group: GroupBy
     ) -> tuple[list[MaskedCount], Counts]:
         resource, types = _GROUPS[group], session_counts.c.info_type
         lines = (
-            select(resource, types, *_SUMS).where(*_conditions(org_id, wanted, span, group)).group_by(resource, types)
+            select(resource, types, *_SUMS).where(*_conditions(org_id, criteria, span, group)).group_by(resource, types)
         )
         async with self._database.statement() as connection:
             rows: Sequence[Any] = (await connection.execute(lines)).all()
@@ -43,10 +43,10 @@ class SqlReports:
         return [MaskedCount(row[0], row[1], _counts(row[2:]).masked) for row in rows if row[1]], total
 
     async def list_masked_sessions(
-        self, org_id: UUID, wanted: ReportFilter, span: ReportPeriod, page: Page
+        self, org_id: UUID, criteria: ReportFilter, span: ReportPeriod, page: Page
     ) -> tuple[Listed[MaskedCount], int]:
         table = session_maskings.c
-        conditions, needs_sessions = _by_session(org_id, wanted, span)
+        conditions, needs_sessions = _by_session(org_id, criteria, span)
         source: Any = session_maskings
         if needs_sessions:
             source = session_maskings.join(sessions, sessions.c.id == table.session_id)
@@ -61,7 +61,7 @@ class SqlReports:
     async def activity(
         self,
         org_id: UUID,
-        wanted: ReportFilter,
+        criteria: ReportFilter,
         span: ReportPeriod,
         interval: Interval,
         offset: int,
@@ -72,7 +72,7 @@ class SqlReports:
         number = (local // _SECONDS[interval]).label("number")
         grouped = _GROUPS[group] if group is not None else literal("", String)
         lines = select(number, grouped.label("grouped"), *_SUMS)
-        lines = lines.where(*_conditions(org_id, wanted, span, group), session_counts.c.info_type == "")
+        lines = lines.where(*_conditions(org_id, criteria, span, group), session_counts.c.info_type == "")
         lines = lines.group_by("number", *([] if group is None else [grouped])).limit(most)
         async with self._database.statement() as connection:
             rows: Sequence[Any] = (await connection.execute(lines)).all()
@@ -84,25 +84,25 @@ def _counts(row: Sequence[Any]) -> Counts:
 
 
 def _conditions(
-    org_id: UUID, wanted: ReportFilter, span: ReportPeriod, group: GroupBy | None
+    org_id: UUID, criteria: ReportFilter, span: ReportPeriod, group: GroupBy | None
 ) -> list[ColumnElement[bool]]:
     """Return the conditions at the coarsest sufficient level."""
     table = session_counts.c
-    level = BY_CONNECTION if wanted.connection is not None or group is GroupBy.CONNECTION else 0
-    level |= BY_USER if wanted.user is not None or group is GroupBy.USER else 0
-    equal = {table.user: wanted.user, table.connection: wanted.connection, table.type: wanted.type}
-    equal[table.verb] = wanted.verb
+    level = BY_CONNECTION if criteria.connection is not None or group is GroupBy.CONNECTION else 0
+    level |= BY_USER if criteria.user is not None or group is GroupBy.USER else 0
+    equal = {table.user: criteria.user, table.connection: criteria.connection, table.type: criteria.type}
+    equal[table.verb] = criteria.verb
     conditions = [table.org_id == org_id, table.level == level, table.slot >= span.first, table.slot < span.last]
     return conditions + [column == value for column, value in equal.items() if value is not None]
 
 
-def _by_session(org_id: UUID, wanted: ReportFilter, span: ReportPeriod) -> tuple[list[ColumnElement[bool]], bool]:
+def _by_session(org_id: UUID, criteria: ReportFilter, span: ReportPeriod) -> tuple[list[ColumnElement[bool]], bool]:
     """Return the conditions, and whether they need a session's row."""
     table = session_maskings.c
     conditions: list[ColumnElement[bool]] = [table.org_id == org_id, table.slot >= span.first, table.slot < span.last]
-    if wanted.session_id is not None:
-        conditions.append(table.session_id == wanted.session_id)
-    equal = {sessions.c.user: wanted.user, sessions.c.connection: wanted.connection, sessions.c.type: wanted.type}
-    equal[sessions.c.verb] = wanted.verb
+    if criteria.session_id is not None:
+        conditions.append(table.session_id == criteria.session_id)
+    equal = {sessions.c.user: criteria.user, sessions.c.connection: criteria.connection, sessions.c.type: criteria.type}
+    equal[sessions.c.verb] = criteria.verb
     more = [column == value for column, value in equal.items() if value is not None]
     return conditions + more, bool(more)

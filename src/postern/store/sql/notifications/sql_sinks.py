@@ -51,8 +51,8 @@ class SqlSinks(ResourceTable[Sink]):
         return await sink_of(row, self._encryption)
 
     async def outlines(self) -> list[SinkOutline]:
-        shown = ("id", "org_id", "events", "with_script", "created_at", "scope")
-        query = select(*(sinks.c[name] for name in shown))
+        names = ("id", "org_id", "events", "with_script", "created_at", "scope")
+        query = select(*(sinks.c[name] for name in names))
         alive = sinks.c.status != SinkStatus.GONE
         async with self._database.statement() as connection:
             rows = (await connection.execute(query.where(alive))).mappings().all()
@@ -101,7 +101,7 @@ async def sink_of(row: Row, encryption: Encryption) -> Sink:
     )
 
 
-def _scope_of(kept: Mapping[str, Any]) -> SinkScope:
-    if not kept:
+def _scope_of(values: Mapping[str, Any]) -> SinkScope:
+    if not values:
         return EVERYTHING
-    return SinkScope(tuple(kept["connections"]), kept["connection_tags"], tuple(kept["groups"]))
+    return SinkScope(tuple(values["connections"]), values["connection_tags"], tuple(values["groups"]))

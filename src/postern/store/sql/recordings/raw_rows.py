@@ -43,9 +43,9 @@ class Decoder:
                     field.check_raw(value)
                 decoded = value if process is None else process(value)
             except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
-                raise Malformed(f"its column {name!r} holds what it cannot hold") from None
+                raise Malformed(f"its column {name!r} has an invalid value") from None
             if type(decoded) is not kind and not field.fits(decoded):
-                raise Malformed(f"its column {name!r} holds what it cannot hold")
+                raise Malformed(f"its column {name!r} has an invalid value")
             if kind is UUID:
                 field.last_raw, field.last = value, decoded
             values[name] = decoded

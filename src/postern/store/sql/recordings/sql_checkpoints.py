@@ -54,7 +54,20 @@ class SqlCheckpoints:
             stretch = await statement.run_sync(
                 lambda connection: find_page(connection, listed, page, lambda row: Checkpoint(**row))
             )
-        numbers = [item.number for item in stretch.items]
+        states = await self._anchors(org_id, [item.number for item in stretch.items])
+        items = [(checkpoint, states[checkpoint.number]) for checkpoint in stretch.items]
+        return Stretch(items, stretch.total, stretch.total_is_capped, stretch.next)
+
+    async def covering(self, org_id: UUID, entry: int) -> tuple[Checkpoint, list[AnchorState]] | None:
+        query = select(*checkpoints.c).where(checkpoints.c.org_id == org_id, checkpoints.c.number >= entry)
+        async with self._database.statement() as connection:
+            row = (await connection.execute(query.order_by(checkpoints.c.number).limit(1))).one_or_none()
+        if row is None:
+            return None
+        return checkpoint_of(row), (await self._anchors(org_id, [row.number]))[row.number]
+
+    async def _anchors(self, org_id: UUID, numbers: Sequence[int]) -> dict[int, list[AnchorState]]:
+        """Return the anchors of checkpoints, by their entries."""
         query = select(*checkpoint_anchors.c).where(
             checkpoint_anchors.c.org_id == org_id, checkpoint_anchors.c.number.in_(numbers)
         )
@@ -62,8 +75,7 @@ class SqlCheckpoints:
         async with self._database.statement() as connection:
             for row in (await connection.execute(query.order_by(checkpoint_anchors.c.anchor))).all():
                 states[row.number].append(_state_of(row))
-        items = [(checkpoint, states[checkpoint.number]) for checkpoint in stretch.items]
-        return Stretch(items, stretch.total, stretch.total_is_capped, stretch.next)
+        return states
 
     async def add(self, checkpoint: Checkpoint, anchors: Sequence[str]) -> bool:
         try:
@@ -89,14 +101,14 @@ class SqlCheckpoints:
         return [(found_checkpoints[state.org_id, state.number], state) for state in states]
 
     async def mark(self, state: AnchorState, next_at: datetime) -> None:
-        own = (
+        condition = (
             checkpoint_anchors.c.org_id == state.org_id,
             checkpoint_anchors.c.number == state.number,
             checkpoint_anchors.c.anchor == state.anchor,
         )
         values = {"attempts": state.attempts, "done_at": state.done_at, "error": state.error, "next_at": next_at}
         async with self._database.statement() as connection:
-            await connection.execute(update(checkpoint_anchors).where(*own).values(values))
+            await connection.execute(update(checkpoint_anchors).where(*condition).values(values))
 
 
 class SqlLedgerKeys:
@@ -125,7 +137,7 @@ class SqlLedgerKeys:
         """Read a key. Only the private half is sealed: the public one is valid when it belongs to it."""
         private = await self._encryption.open(row["private"], row=f"ledger_keys/{row['id']}", org_id=row["org_id"])
         if Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw() != row["public"]:
-            raise Misconfigured(f"the public half of the ledger key {row['id']} was changed in the store")
+            raise Misconfigured(f"the public half of the ledger key {row['id']} in the store was changed")
         return LedgerKey(**{**row, "private": private})
 
     async def add_first(self, key: LedgerKey) -> None:

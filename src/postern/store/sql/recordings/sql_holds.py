@@ -59,23 +59,25 @@ class SqlHolds:
 def _add(connection: Connection, hold: LegalHold) -> None:
     query = select(orgs.c.id).where(orgs.c.id == hold.org_id, orgs.c.deleting_at.is_(None))
     if connection.execute(query.with_for_update(read=True, key_share=True)).one_or_none() is None:
-        raise Conflict("this organisation is being deleted; it is too late to hold its sessions")
+        raise Conflict("this organisation is being deleted; it is too late for a legal hold")
     if connection.execute(select(exists().where(purges.c.session_id == hold.session_id))).scalar_one():
-        raise Conflict(f"session {hold.session_id} is being purged; it is too late to hold it")
+        raise Conflict(f"session {hold.session_id} is being purged; it is too late for a legal hold")
     same = (holds.c.session_id == hold.session_id, holds.c.name == hold.name)
     if connection.execute(select(exists().where(*same))).scalar_one():
-        raise Conflict(f"name: session {hold.session_id} has a hold {hold.name!r} already", field="name")
+        raise Conflict(
+            f"name: session {hold.session_id} already has a legal hold {hold.name!r}; choose another name", field="name"
+        )
     result = connection.execute(
         update(sessions).where(sessions.c.id == hold.session_id).values(holds=sessions.c.holds + 1)
     )
     if result.rowcount != 1:
-        raise NotFound(f"there is no session {hold.session_id} any more")
+        raise NotFound(f"session {hold.session_id} no longer exists")
     connection.execute(insert(holds).values({name: getattr(hold, name) for name in _FIELDS}))
 
 
 def _remove(connection: Connection, hold: LegalHold) -> None:
     if connection.execute(delete(holds).where(holds.c.id == hold.id)).rowcount != 1:
-        raise NotFound(f"the hold {hold.name!r} is released already")
+        raise NotFound(f"the legal hold {hold.name!r} was already removed")
     connection.execute(update(sessions).where(sessions.c.id == hold.session_id).values(holds=sessions.c.holds - 1))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -16,6 +16,7 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
+    delete,
     exists,
     func,
     insert,
@@ -39,13 +40,15 @@ from postern.domain.sessions.ledger import (
     RecordKind,
     SealedRecord,
     SessionFacts,
+    SessionVerification,
     moment,
 )
 from postern.domain.sessions.segment import Segment
 from postern.domain.sessions.session import SessionStatus
 from postern.errors import Malformed
 from postern.store.database import Database
-from postern.store.schema.recording_tables import checkpoints, ledger, ledger_heads, segments
+from postern.store.schema.recording_tables import checkpoints, ledger, ledger_heads, segments, session_verifications
+from postern.store.schema.retention_tables import KEEPING
 from postern.store.schema.session_tables import sessions
 from postern.store.sql.locking import lock_sessions
 from postern.store.sql.recordings import sql_sealed_records
@@ -86,8 +89,8 @@ class SqlLedger:
             return None if row is None else Decoder(connection, ledger_heads).decode(row)
 
         async with self._database.statement() as statement:
-            found = await statement.run_sync(read)
-        return None if found is None else LedgerHead(found["number"], found["hash"], found["at"], found["records"])
+            values = await statement.run_sync(read)
+        return None if values is None else LedgerHead(values["number"], values["hash"], values["at"], values["records"])
 
     async def find_unopened(self, limit: int) -> list[SessionFacts]:
         query = (
@@ -172,13 +175,13 @@ class SqlLedger:
 
         def read(connection: Connection) -> list[LedgerEntry | Damaged]:
             decoder = Decoder(connection, ledger)
-            found: list[LedgerEntry | Damaged] = []
+            entries: list[LedgerEntry | Damaged] = []
             for row in connection.execute(query).all():
                 try:
-                    found.append(_entry_of(decoder.decode(row)))
+                    entries.append(_entry_of(decoder.decode(row)))
                 except (Malformed, ValueError) as error:
-                    found.append(Damaged(f"the entry {row.number} of the ledger", _why(error), row.number))
-            return found
+                    entries.append(Damaged(f"entry {row.number} of the ledger", _why(error), row.number))
+            return entries
 
         async with self._database.statement() as statement:
             return await statement.run_sync(read)
@@ -196,18 +199,47 @@ class SqlLedger:
         async with self._database.statement() as statement:
             return await statement.run_sync(lambda connection: _recorded_rows(connection, query))
 
+    async def read_session(self, org_id: UUID, session_id: UUID) -> list[Recorded | Damaged]:
+        query = select(*raw(sessions)).where(sessions.c.org_id == org_id, sessions.c.id == session_id)
+        query = query.where(sessions.c.opened_entry.is_not(None))
+        async with self._database.statement() as statement:
+            return await statement.run_sync(lambda connection: _recorded_rows(connection, query))
+
+    async def purge_entry(self, org_id: UUID, session_id: UUID) -> int | None:
+        of_session = (ledger.c.org_id == org_id, ledger.c.session_id == session_id)
+        query = select(func.min(ledger.c.number)).where(*of_session, KEEPING, ledger.c.kind == EntryKind.PURGED.value)
+        async with self._database.statement() as connection:
+            number: int | None = (await connection.execute(query)).scalar_one()
+        return number
+
+    async def verification(self, session_id: UUID) -> SessionVerification | None:
+        query = select(*session_verifications.c).where(session_verifications.c.session_id == session_id)
+        async with self._database.statement() as connection:
+            row = (await connection.execute(query)).mappings().one_or_none()
+        return None if row is None else SessionVerification(**row)
+
+    async def store_verification(self, verification: SessionVerification) -> None:
+        same = session_verifications.c.session_id == verification.session_id
+
+        def work(connection: Connection) -> None:
+            lock_sessions(connection, [verification.session_id])
+            connection.execute(delete(session_verifications).where(same))
+            connection.execute(insert(session_verifications).values(asdict(verification)))
+
+        await self._database.together(work)
+
     async def closed_segments(
         self, org_id: UUID, after: Any, limit: int, *, since: datetime | None, until: datetime | None, last: int
     ) -> list[tuple[Any, list[Segment]]]:
-        shown = (sessions.c.id, sessions.c.closed_entry)
-        columns: list[ColumnElement[Any]] = [type_coerce(column, NullType()) for column in shown]
+        selected = (sessions.c.id, sessions.c.closed_entry)
+        columns: list[ColumnElement[Any]] = [type_coerce(column, NullType()) for column in selected]
         query = _select_recorded(select(*columns), org_id, after, since, until).limit(limit)
 
         def read(connection: Connection) -> list[tuple[Any, list[Segment]]]:
             rows = [(_uuid(place) or place, entry) for place, entry in connection.execute(query).all()]
             closed = [key for key, entry in rows if isinstance(key, UUID) and type(entry) is int and entry <= last]
-            theirs = _segments(connection, closed)
-            return [(place, _good(theirs.get(place, ()))) for place, _ in rows]
+            segments_by_session = _segments(connection, closed)
+            return [(place, _good(segments_by_session.get(place, ()))) for place, _ in rows]
 
         async with self._database.statement() as statement:
             return await statement.run_sync(read)
@@ -219,23 +251,23 @@ class SqlLedger:
 
         def read(connection: Connection) -> list[Checkpoint | Damaged]:
             decoder = Decoder(connection, checkpoints)
-            found: list[Checkpoint | Damaged] = []
+            items: list[Checkpoint | Damaged] = []
             for row in connection.execute(query).all():
                 try:
-                    found.append(Checkpoint(**decoder.decode(row)))
+                    items.append(Checkpoint(**decoder.decode(row)))
                 except Malformed as error:
-                    found.append(Damaged(f"the checkpoint of entry {row.number}", error.message, row.number))
-            return found
+                    items.append(Damaged(f"the checkpoint of entry {row.number}", error.message, row.number))
+            return items
 
         async with self._database.statement() as statement:
             return await statement.run_sync(read)
 
-    async def _read_recorded(self, wanted: Select[Any]) -> list[Recorded]:
+    async def _read_recorded(self, query: Select[Any]) -> list[Recorded]:
         """Read sessions for the writer, which retries what it cannot read."""
         async with self._database.statement() as statement:
-            found = await statement.run_sync(lambda connection: _recorded_rows(connection, wanted))
-        broken = {one.session_id for one in found if isinstance(one, Damaged)}
-        return [one for one in found if isinstance(one, Recorded) and one.facts.session_id not in broken]
+            recorded = await statement.run_sync(lambda connection: _recorded_rows(connection, query))
+        broken = {damaged.session_id for damaged in recorded if isinstance(damaged, Damaged)}
+        return [item for item in recorded if isinstance(item, Recorded) and item.facts.session_id not in broken]
 
 
 def _select_recorded(
@@ -255,43 +287,43 @@ def _select_recorded(
     return rows.order_by(place)
 
 
-def _good(theirs: Iterable[Segment | Damaged]) -> list[Segment]:
-    return [record for record in theirs if isinstance(record, Segment)]
+def _good(records: Iterable[Segment | Damaged]) -> list[Segment]:
+    return [record for record in records if isinstance(record, Segment)]
 
 
-def _recorded_rows(connection: Connection, wanted: Select[Any]) -> list[Recorded | Damaged]:
-    """Read sessions; `wanted` selects their raw rows."""
+def _recorded_rows(connection: Connection, query: Select[Any]) -> list[Recorded | Damaged]:
+    """Read sessions; `query` selects their raw rows."""
     decoder = Decoder(connection, sessions)
     good: list[dict[str, Any] | Damaged] = []
-    for row in connection.execute(wanted).all():
+    for row in connection.execute(query).all():
         try:
             good.append(decoder.decode(row))
         except Malformed as error:
             key = _uuid(row.id)
-            good.append(Damaged(f"the session {key or row.id}", error.message, row.id, key))
+            good.append(Damaged(f"session {key or row.id}", error.message, row.id, key))
     ids = [values["id"] for values in good if not isinstance(values, Damaged)]
-    theirs = _segments(connection, ids)
-    found: list[Recorded | Damaged] = []
+    segments_by_session = _segments(connection, ids)
+    recorded: list[Recorded | Damaged] = []
     for values in good:
         if isinstance(values, Damaged):
-            found.append(values)
+            recorded.append(values)
             continue
         key = values["id"]
-        broken = next((one for one in theirs[key] if isinstance(one, Damaged)), None)
+        broken = next((segment for segment in segments_by_session[key] if isinstance(segment, Damaged)), None)
         if broken is not None:
-            found.append(replace(broken, place=key))
-        own_segments = tuple(_good(theirs[key]))
+            recorded.append(replace(broken, place=key))
+        own_segments = tuple(_good(segments_by_session[key]))
         try:
-            found.append(Recorded(_facts_of(values), own_segments, is_recorded=values["event_size"] > 0))
+            recorded.append(Recorded(_facts_of(values), own_segments, is_recorded=values["event_size"] > 0))
         except (ValueError, TypeError) as error:
-            found.append(Damaged(f"the session {key}", _why(error), key, key))
-    return found
+            recorded.append(Damaged(f"session {key}", _why(error), key, key))
+    return recorded
 
 
 def _segments(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, list[Segment | Damaged]]:
-    found: dict[UUID, list[Segment | Damaged]] = {key: [] for key in ids}
+    segments_by_session: dict[UUID, list[Segment | Damaged]] = {key: [] for key in ids}
     if not ids:
-        return found
+        return segments_by_session
     decoder = Decoder(connection, segments)
     place = type_coerce(segments.c.number, NullType())
     query = select(*raw(segments)).where(segments.c.session_id.in_(ids)).order_by(segments.c.session_id, place)
@@ -299,13 +331,13 @@ def _segments(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, list[Se
         try:
             segment = Segment(**decoder.decode(row))
             if not (0 < segment.number < 2**63 and 0 <= segment.size < 2**63):
-                raise Malformed("its number or its size cannot be")
-            found[segment.session_id].append(segment)
+                raise Malformed("its number or its size is out of range")
+            segments_by_session[segment.session_id].append(segment)
         except Malformed as error:
             key = _uuid(row.session_id)
             assert key is not None  # that is what it was looked for by
-            found[key].append(Damaged(f"the segment {row.number} of session {key}", error.message, key, key))
-    return found
+            segments_by_session[key].append(Damaged(f"segment {row.number} of session {key}", error.message, key, key))
+    return segments_by_session
 
 
 def _entry_of(values: Mapping[str, Any]) -> LedgerEntry:
@@ -344,16 +376,16 @@ def append(connection: Connection, entries: Sequence[LedgerEntry]) -> None:
     ]
     connection.execute(insert(ledger), rows)
     for kind, name in _MARKS.items():
-        told = [(entry.session_id, entry.number) for entry in entries if entry.kind is kind and entry.session_id]
-        if not told:
+        marked = [(entry.session_id, entry.number) for entry in entries if entry.kind is kind and entry.session_id]
+        if not marked:
             continue
-        ids = [session_id for session_id, _ in told]
+        ids = [session_id for session_id, _ in marked]
         lock_sessions(connection, ids)
         free = select(func.count()).where(among(connection, ids), sessions.c[name].is_(None))
-        if connection.execute(free).scalar_one() != len(told):
+        if connection.execute(free).scalar_one() != len(marked):
             raise LedgerTaken
         condition = sessions.c.id == bindparam("session")
-        marks = [{"session": session_id, "entry": number} for session_id, number in told]
+        marks = [{"session": session_id, "entry": number} for session_id, number in marked]
         connection.execute(update(sessions).where(condition).values({name: bindparam("entry")}), marks)
 
 

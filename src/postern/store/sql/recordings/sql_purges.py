@@ -96,14 +96,14 @@ class SqlPurges:
         async with self._database.statement() as connection:
             rows = (await connection.execute(requested_query.limit(most))).all()
         ids = [row.session_id for row in rows]
-        found: dict[UUID, list[Segment]] = {key: [] for key in ids}
+        segments_by_session: dict[UUID, list[Segment]] = {key: [] for key in ids}
         if ids:
             query = select(*segments.c).where(segments.c.session_id.in_(ids))
             ordered = query.order_by(segments.c.session_id, segments.c.number)
             async with self._database.statement() as connection:
                 for row in (await connection.execute(ordered)).mappings():
-                    found[row["session_id"]].append(Segment(**row))
-        return [Doomed(_purge_of(row._mapping), found[row.session_id]) for row in rows]
+                    segments_by_session[row["session_id"]].append(Segment(**row))
+        return [Doomed(_purge_of(row._mapping), segments_by_session[row.session_id]) for row in rows]
 
     async def find(self, org_id: UUID, page: Page) -> Stretch[Purge]:
         keyset = by_time(purges.c.begun_at, purges.c.session_id, is_descending=False)
@@ -162,9 +162,9 @@ def _begin(
         raise _Kept
     unpurged = (sessions.c.id.in_(ids), sessions.c.recording_purged_at.is_(None))
     marked = connection.execute(update(sessions).where(*unpurged).values(recording_purged_at=begun[0].begun_at))
-    if marked.rowcount < sum(one.what is PurgeScope.RECORDING for one in begun):
+    if marked.rowcount < sum(purge.what is PurgeScope.RECORDING for purge in begun):
         raise _Kept
-    connection.execute(insert(purges), [{name: getattr(one, name) for name in _FIELDS} for one in begun])
+    connection.execute(insert(purges), [{name: getattr(purge, name) for name in _FIELDS} for purge in begun])
     if audit is not None:
         add_entry(connection, audit)
 

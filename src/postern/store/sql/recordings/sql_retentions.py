@@ -76,7 +76,7 @@ class SqlRetentions:
         stored = exists().where(segments.c.session_id == sessions.c.id).correlate(sessions)
         joined = segments.join(sessions, segments.c.session_id == sessions.c.id)
         size = select(func.sum(segments.c.stored_size)).select_from(joined).where(*scope, recording, free, recorded)
-        count, oldest, held = 0, None, 0
+        count, oldest, held_count = 0, None, 0
         async with self._database.statement() as connection:
             bytes_ = (await connection.execute(size)).scalar_one() or 0
             recordings = await connection.execute(_count(*scope, recording, free, recorded, stored))
@@ -85,9 +85,9 @@ class SqlRetentions:
                 whole = sessions.c.end_date < at - timedelta(days=retention.session_days)
                 rows = (await connection.execute(_count(*scope, whole, free))).one()
                 count, oldest = rows.many, rows.oldest
-            held = (await connection.execute(_count(*scope, recording, sessions.c.holds > 0))).one().many
-        moments = [one for one in (oldest, row.oldest) if one is not None]
-        return Preview(row.many, count, held, int(bytes_), min(moments, default=None))
+            held_count = (await connection.execute(_count(*scope, recording, sessions.c.holds > 0))).one().many
+        moments = [at for at in (oldest, row.oldest) if at is not None]
+        return Preview(row.many, count, held_count, int(bytes_), min(moments, default=None))
 
 
 def _count(*conditions: ColumnElement[bool]) -> Any:

@@ -40,12 +40,12 @@ def read_queue(connection: Connection, limit: int) -> list[Queued]:
     """Return the oldest queued ones, with their present content."""
     rows = connection.execute(select(*record_queue.c).order_by(record_queue.c.number).limit(limit)).all()
     facts = _facts(connection, [row.subject for row in rows])
-    found = []
+    queued = []
     for row in rows:
         now = facts.get((row.kind, row.subject))
         number = (row.number, row.org_id, RecordKind(row.kind), row.subject, row.session_id, row.at)
-        found.append(Queued(*number, None if isinstance(now, Malformed) else now))
-    return found
+        queued.append(Queued(*number, None if isinstance(now, Malformed) else now))
+    return queued
 
 
 def store_records(connection: Connection, org_id: UUID, records: Sequence[SealedRecord], done: Sequence[int]) -> int:
@@ -72,25 +72,25 @@ def records_after(connection: Connection, org_id: UUID, after: Any, limit: int) 
     query = select(*raw(ledger_records)).where(ledger_records.c.org_id == org_id, place > after)
     rows = connection.execute(query.order_by(place).limit(limit)).all()
     decoder = Decoder(connection, ledger_records)
-    found: list[tuple[dict[str, Any], Any] | Damaged] = []
+    decoded: list[tuple[dict[str, Any], Any] | Damaged] = []
     for row in rows:
         try:
-            found.append((decoder.decode(row), row.number))
+            decoded.append((decoder.decode(row), row.number))
         except Malformed as error:
-            found.append(Damaged(f"the record {row.number}", error.message, row.number))
-    subjects = [values["subject"] for values, _ in (one for one in found if not isinstance(one, Damaged))]
+            decoded.append(Damaged(f"record {row.number}", error.message, row.number))
+    subjects = [values["subject"] for values, _ in (item for item in decoded if not isinstance(item, Damaged))]
     facts = _facts(connection, subjects)
     latest = _latest(connection, org_id, subjects)
     answer: list[SealedRecord | Damaged] = []
-    for one in found:
-        if isinstance(one, Damaged):
-            answer.append(one)
+    for item in decoded:
+        if isinstance(item, Damaged):
+            answer.append(item)
             continue
-        values, number = one
+        values, number = item
         subject = values["subject"]
         now = next((facts[kind.value, subject] for kind in RecordKind if (kind.value, subject) in facts), None)
         if isinstance(now, Malformed):
-            answer.append(Damaged(f"the subject {subject} of the record {number}", now.message, number))
+            answer.append(Damaged(f"the subject {subject} of record {number}", now.message, number))
             now = {}
         has_later = latest.get(subject, 0) > number
         answer.append(SealedRecord(number, subject, values["content"], now, has_later))
@@ -99,44 +99,44 @@ def records_after(connection: Connection, org_id: UUID, after: Any, limit: int) 
 
 def find_unsealed(connection: Connection, org_id: UUID, limit: int) -> list[tuple[RecordKind, str]]:
     """Return rows that were never sealed and are not queued."""
-    found = []
+    unsealed = []
     for kind, table in ((RecordKind.AUDIT, audit_log), (RecordKind.REVIEW, reviews)):
         sealed = exists().where(ledger_records.c.subject == table.c.id).correlate(table)
         waits = exists().where(record_queue.c.subject == table.c.id).correlate(table)
         key = type_coerce(table.c.id, NullType()).label("id")
         rows = connection.execute(select(key).where(table.c.org_id == org_id, ~sealed, ~waits).limit(limit))
-        found += [(kind, str(row.id)) for row in rows]
-    return found
+        unsealed += [(kind, str(row.id)) for row in rows]
+    return unsealed
 
 
 def _latest(connection: Connection, org_id: UUID, subjects: Sequence[UUID]) -> dict[UUID, float]:
     """Return the number of each subject's newest record; infinity while a new one is queued."""
     newest = func.max(ledger_records.c.number).label("number")
-    found: dict[UUID, float] = {}
+    numbers: dict[UUID, float] = {}
     for ids in _chunks(subjects):
         sealed = select(ledger_records.c.subject, newest).where(
             ledger_records.c.org_id == org_id, ledger_records.c.subject.in_(ids)
         )
-        found |= {row.subject: row.number for row in connection.execute(sealed.group_by(ledger_records.c.subject))}
+        numbers |= {row.subject: row.number for row in connection.execute(sealed.group_by(ledger_records.c.subject))}
         waiting = select(record_queue.c.subject).where(record_queue.c.subject.in_(ids))
-        found |= dict.fromkeys(connection.execute(waiting).scalars(), float("inf"))
-    return found
+        numbers |= dict.fromkeys(connection.execute(waiting).scalars(), float("inf"))
+    return numbers
 
 
 Now = dict[tuple[str, UUID], "Mapping[str, Any] | Malformed"]
 
 
 def _facts(connection: Connection, subjects: Sequence[UUID]) -> Now:
-    found: Now = {}
+    facts: Now = {}
     for ids in _chunks(subjects):
         for key, values in _rows(connection, audit_log, audit_log.c.id, ids):
-            found[RecordKind.AUDIT.value, key] = _each(values, audit_log.c.keys())
+            facts[RecordKind.AUDIT.value, key] = _each(values, audit_log.c.keys())
         voices: dict[UUID, list[Mapping[str, Any] | Malformed]] = {}
         for key, values in _rows(connection, review_voices, review_voices.c.review_id, ids):
             voices.setdefault(key, []).append(_each(values, review_voices.c.keys()))
         for key, values in _rows(connection, reviews, reviews.c.id, ids):
-            found[RecordKind.REVIEW.value, key] = _review(values, voices.get(key, []))
-    return found
+            facts[RecordKind.REVIEW.value, key] = _review(values, voices.get(key, []))
+    return facts
 
 
 def _rows(
@@ -160,7 +160,7 @@ def _each(values: dict[str, Any] | Malformed, names: Iterable[str]) -> Mapping[s
 
 
 def _review(values: dict[str, Any] | Malformed, voices: Sequence[Mapping[str, Any] | Malformed]) -> Any:
-    broken = next((one for one in (values, *voices) if isinstance(one, Malformed)), None)
+    broken = next((item for item in (values, *voices) if isinstance(item, Malformed)), None)
     if broken is not None or isinstance(values, Malformed):
         return broken
     return {

@@ -18,24 +18,24 @@ OPEN = reviews.c.ended_at.is_(None)
 PENDING = and_(reviews.c.status == ReviewStatus.PENDING, OPEN)
 
 
-def conditions_of(org_id: UUID, wanted: ReviewFilter) -> tuple[list[ColumnElement[bool]], list[ColumnElement[bool]]]:
+def conditions_of(org_id: UUID, criteria: ReviewFilter) -> tuple[list[ColumnElement[bool]], list[ColumnElement[bool]]]:
     """Return the conditions that use an index, and those that are tried row by row."""
     lead: list[ColumnElement[bool]] = [reviews.c.org_id == org_id]
-    if wanted.session_id is not None:
-        lead.append(reviews.c.session_id == wanted.session_id)
-    if wanted.owner is not None:
-        lead.append(reviews.c.principal_id == wanted.owner)
-    equal = {reviews.c.status: wanted.status, reviews.c.kind: wanted.kind}
+    if criteria.session_id is not None:
+        lead.append(reviews.c.session_id == criteria.session_id)
+    if criteria.owner is not None:
+        lead.append(reviews.c.principal_id == criteria.owner)
+    equal = {reviews.c.status: criteria.status, reviews.c.kind: criteria.kind}
     conditions: list[ColumnElement[bool]] = []
     conditions += [column == value for column, value in equal.items() if value is not None]
-    if wanted.connection is not None:
-        key = as_uuid(wanted.connection)
-        named: ColumnElement[bool] = reviews.c.connection == wanted.connection
+    if criteria.connection is not None:
+        key = as_uuid(criteria.connection)
+        named: ColumnElement[bool] = reviews.c.connection == criteria.connection
         conditions.append(named if key is None else or_(named, reviews.c.connection_id == key))
-    if wanted.groups is not None:
-        conditions.append(_is_for(wanted.groups))
-    if wanted.mine is not None:
-        owner, groups = wanted.mine
+    if criteria.groups is not None:
+        conditions.append(_is_for(criteria.groups))
+    if criteria.mine is not None:
+        owner, groups = criteria.mine
         conditions.append(or_(reviews.c.principal_id == owner, _is_for(groups)))
     return lead, conditions
 

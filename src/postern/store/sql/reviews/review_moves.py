@@ -51,20 +51,22 @@ def decide(connection: Connection, review_id: UUID, reviewer_id: UUID, weigh: We
     review = _lock_review(connection, review_id)
     if review is None:
         raise NotFound(f"there is no review {review_id}")
-    said: Weighed = weigh(_as_asked_now(connection, review), _seats(connection, review, reviewer_id))
-    _speak(connection, review, said)
-    if said.event is None:
-        values = {"time_window": window_values(said.time_window)}
+    weighed: Weighed = weigh(_as_asked_now(connection, review), _seats(connection, review, reviewer_id))
+    _speak(connection, review, weighed)
+    if weighed.event is None:
+        values = {"time_window": window_values(weighed.time_window)}
         connection.execute(update(reviews).where(reviews.c.id == review.id).values(values))
         queue_event(connection, review.id, VOICED, at)
         return Moved(_one(connection, review.id))
-    if said.event is ReviewEvent.APPROVED:
-        return _approve(connection, review, said, at)
-    to = after(review.kind, review.status, said.event)
+    if weighed.event is ReviewEvent.APPROVED:
+        return _approve(connection, review, weighed, at)
+    to = after(review.kind, review.status, weighed.event)
     if to is None:
-        raise Conflict(f"this review cannot be {said.event} any more: it is {review.status}")
-    comment = f": {said.voice.comment}" if said.voice.comment else ""
-    return _end(connection, review, said.event, to, at, f"{said.event} by {said.voice.reviewer.email}{comment}")
+        raise Conflict(f"this review cannot be {weighed.event} any more: it is {review.status}")
+    comment = f": {weighed.voice.comment}" if weighed.voice.comment else ""
+    return _end(
+        connection, review, weighed.event, to, at, f"{weighed.event} by {weighed.voice.reviewer.email}{comment}"
+    )
 
 
 def _as_asked_now(connection: Connection, review: Review) -> Review:
@@ -77,16 +79,17 @@ def _as_asked_now(connection: Connection, review: Review) -> Review:
         return review
     query = select(orgs.c.admin_group, connections.c.reviewers).join(orgs, orgs.c.id == connections.c.org_id)
     row = connection.execute(query.where(connections.c.id == review.binding.connection_id)).first()
-    asked = frozenset() if row is None else frozenset((row.admin_group, *row.reviewers))
+    approver_groups = frozenset() if row is None else frozenset((row.admin_group, *row.reviewers))
     demands = [
-        replace(demand, groups=tuple(name for name in demand.groups if name in asked)) for demand in review.demands
+        replace(demand, groups=tuple(name for name in demand.groups if name in approver_groups))
+        for demand in review.demands
     ]
     return replace(review, demands=tuple(demands))
 
 
-def _approve(connection: Connection, review: Review, said: Weighed, at: datetime) -> Moved:
+def _approve(connection: Connection, review: Review, weighed: Weighed, at: datetime) -> Moved:
     """Approve it. Raises Conflict when its session has ended."""
-    given_review = review.approve(at, said.time_window)
+    given_review = review.approve(at, weighed.time_window)
     if review.session_id is not None and not _goes_on(connection, review.kind, review.session_id):
         raise Conflict("the session of this review has ended, so there is nothing to approve any more")
     values = {
@@ -118,7 +121,7 @@ def move(connection: Connection, review_id: UUID, event: ReviewEvent, at: dateti
         return None
     if event is ReviewEvent.STARTED and not (review.is_usable(at) and _is_ready(connection, review)):
         return None
-    # Who lets a review expire did not know that it was approved just now: that stands.
+    # The review was approved after the caller read it as expired: the approval stands.
     if event is ReviewEvent.EXPIRED and review.status is not ReviewStatus.PENDING and not review.has_lapsed(at):
         return None
     return _end(connection, review, event, to, at, _WHY.get(event))
@@ -145,7 +148,7 @@ def _end(
 
 
 def queue_event(connection: Connection, review_id: UUID, kind: str, at: datetime) -> None:
-    """Queue what happened for those who are notified, and for the ledger."""
+    """Queue an event for the users that are notified, and for the ledger."""
     connection.execute(insert(review_news).values(id=uuid4(), review_id=review_id, kind=kind, at=at))
     query = select(reviews.c.org_id, reviews.c.session_id).where(reviews.c.id == review_id)
     row = connection.execute(query).one()
@@ -163,10 +166,10 @@ def _one(connection: Connection, review_id: UUID) -> Review:
     return load(connection, select(*reviews.c).where(reviews.c.id == review_id))[0]
 
 
-def _speak(connection: Connection, review: Review, said: Weighed) -> None:
+def _speak(connection: Connection, review: Review, weighed: Weighed) -> None:
     """Store a vote; it replaces the same choice of the same person, by any account. A withdrawn approval stays
     beside it."""
-    voice, table = said.voice, review_voices.c
+    voice, table = weighed.voice, review_voices.c
     same = {vote.reviewer.principal_id for vote in review.voices if vote.reviewer.is_same(voice.reviewer)}
     mine = (table.review_id == review.id, table.principal_id.in_(same), table.choice == voice.choice)
     connection.execute(delete(review_voices).where(*mine))
@@ -174,10 +177,10 @@ def _speak(connection: Connection, review: Review, said: Weighed) -> None:
 
 
 def _seats(connection: Connection, review: Review, reviewer_id: UUID) -> dict[UUID, Seat]:
-    """Return the reviewers who decide or have voted, and lock their rows.
+    """Return the seats of the deciding reviewer and of earlier voters, and lock the deciding reviewer's rows.
 
-    A concurrent removal of a reviewer's groups or account waits for this transaction, or this waits for it: only these
-    rows are locked, so that it cannot deadlock with a change of several users.
+    A concurrent removal of the reviewer's groups or account waits for this transaction, or this waits for it. Only
+    these rows are locked, so that it cannot deadlock with a change of several users.
     """
     query = select(users.c.id).where(users.c.id == reviewer_id).with_for_update(read=True)
     connection.execute(query)

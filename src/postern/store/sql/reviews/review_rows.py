@@ -56,8 +56,8 @@ def review_of(row: Row, voices: Iterable[Vote] = ()) -> Review:
         status=ReviewStatus(row["status"]),
         owner=_person_of(row["owner"]),
         binding=Binding(**{name: row[name] for name in _BINDING}),
-        makers=tuple(_person_of(one) for one in row["makers"]),
-        demands=tuple(_demand_of(one) for one in row["demands"]),
+        makers=tuple(_person_of(values) for values in row["makers"]),
+        demands=tuple(_demand_of(values) for values in row["demands"]),
         time_window=None if window is None else time_window(TIME_RANGE, window),
         voices=tuple(voices),
     )
@@ -123,9 +123,9 @@ def person_values(person: Person) -> dict[str, Any]:
     }
 
 
-def _person_of(kept: Mapping[str, Any]) -> Person:
-    key = kept["principal_id"]
-    return Person(**{**kept, "principal_id": None if key is None else UUID(key)})
+def _person_of(values: Mapping[str, Any]) -> Person:
+    key = values["principal_id"]
+    return Person(**{**values, "principal_id": None if key is None else UUID(key)})
 
 
 def _demand_values(demand: ApprovalRequirement) -> dict[str, Any]:
@@ -138,5 +138,7 @@ def _demand_values(demand: ApprovalRequirement) -> dict[str, Any]:
     }
 
 
-def _demand_of(kept: Mapping[str, Any]) -> ApprovalRequirement:
-    return ApprovalRequirement(**{**kept, "groups": tuple(kept["groups"]), "force_groups": tuple(kept["force_groups"])})
+def _demand_of(values: Mapping[str, Any]) -> ApprovalRequirement:
+    return ApprovalRequirement(
+        **{**values, "groups": tuple(values["groups"]), "force_groups": tuple(values["force_groups"])}
+    )

@@ -32,7 +32,7 @@ def _load_reviews(connection: Connection, org_id: UUID, start: datetime, end: da
     columns = (table.id, table.kind, table.status, table.connection, table.created_at, table.decided_at, table.ended_at)
     rows: Sequence[Any] = connection.execute(select(*columns).where(*conditions).limit(most)).all()
     if len(rows) == most:
-        return [_of(row, (), []) for row in rows]  # too many to be reported: nobody reads more of them
+        return [_of(row, (), []) for row in rows]  # the report is rejected as too large
     groups: dict[UUID, list[str]] = {}
     named = select(review_groups).join(reviews, table.id == review_groups.c.review_id).where(*conditions)
     for row in connection.execute(named.order_by(review_groups.c.name)):
@@ -47,7 +47,7 @@ def _load_reviews(connection: Connection, org_id: UUID, start: datetime, end: da
 
 
 def _of(row: Any, groups: tuple[str, ...], voices: Sequence[Any]) -> Reviewed:
-    # What ended while it waited has both at once, and nobody had decided.
+    # A review that ended while it was pending has the same time in both columns, without a decision.
     ended_undecided = row.status in _UNDECIDED and row.decided_at == row.ended_at
     return Reviewed(
         kind=ReviewKind(row.kind),

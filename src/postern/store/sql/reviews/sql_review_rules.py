@@ -46,9 +46,9 @@ class SqlReviewRules(RuleTable[ReviewRule]):
     def needs(self, rule: ReviewRule, group: str) -> str | None:
         """Return why the rule needs the group. Groups that force, or are exempt, only become fewer."""
         if group in rule.required_groups:
-            return "it asks the members of this group for a review"
+            return "the rule applies to the members of this group"
         if rule.reviewers_groups == (group,):
             return "no other group can approve"
         if rule.all_groups and group in rule.reviewers_groups:
-            return "this group must agree, too"
+            return "the approval of this group is required"
         return None

@@ -74,13 +74,13 @@ class _Sections:
     all: LongList
 
 
-def find(connection: Connection, org_id: UUID, wanted: ReviewFilter, page: Page) -> Stretch[Review]:
+def find(connection: Connection, org_id: UUID, criteria: ReviewFilter, page: Page) -> Stretch[Review]:
     """Return a page, see ReviewStore.find.
 
     A review that is decided while the list is read may appear twice, and is never left out: its new section comes
     later.
     """
-    sections = _sections(org_id, wanted)
+    sections = _sections(org_id, criteria)
     stretch = _keys(connection, sections, replace(page, count=Count.NONE))
     by_id = {
         review.id: review for review in load(connection, select(*reviews.c).where(reviews.c.id.in_(stretch.items)))
@@ -89,10 +89,10 @@ def find(connection: Connection, org_id: UUID, wanted: ReviewFilter, page: Page)
     return Stretch([by_id[key] for key in stretch.items if key in by_id], total, is_capped, stretch.next)
 
 
-def _sections(org_id: UUID, wanted: ReviewFilter) -> _Sections:
-    lead, sieves = conditions_of(org_id, wanted)
+def _sections(org_id: UUID, criteria: ReviewFilter) -> _Sections:
+    lead, sieves = conditions_of(org_id, criteria)
     waiting = LongList(_COLUMNS, _KEYSET, [*lead, *sieves, PENDING])
-    if wanted.status is ReviewStatus.PENDING:
+    if criteria.status is ReviewStatus.PENDING:
         return _Sections(waiting, None, waiting)
     others = LongList(_COLUMNS, _KEYSET, lead, [*sieves, reviews.c.status != ReviewStatus.PENDING])
     return _Sections(waiting, others, LongList(_COLUMNS, _KEYSET, lead, sieves))
@@ -180,9 +180,9 @@ class SqlReviews:
         async with self._database.statement() as statement:
             return await statement.run_sync(work)
 
-    async def find(self, org_id: UUID, wanted: ReviewFilter, page: Page) -> Stretch[Review]:
+    async def find(self, org_id: UUID, criteria: ReviewFilter, page: Page) -> Stretch[Review]:
         async with self._database.plan_each() as statement:
-            return await statement.run_sync(lambda connection: find(connection, org_id, wanted, page))
+            return await statement.run_sync(lambda connection: find(connection, org_id, criteria, page))
 
     async def grant(self, binding: Binding, demands: Sequence[ApprovalRequirement], now: datetime) -> Review | None:
         condition = and_(reviews.c.status == ReviewStatus.APPROVED, reviews.c.revoke_at > now)
@@ -201,12 +201,16 @@ class SqlReviews:
         for row in rows:
             by_id.setdefault(row["id"], []).append(row)
         found_reviews = [
-            review_of(own[0], [voice_of(row, "voice_") for row in own if row["voice_review_id"] is not None])
-            for own in by_id.values()
+            review_of(
+                review_rows[0], [voice_of(row, "voice_") for row in review_rows if row["voice_review_id"] is not None]
+            )
+            for review_rows in by_id.values()
         ]
-        # One whose window is closed lets nobody in now, so any other goes before it.
+        # A review whose time window is closed does not admit its owner now, so any other takes precedence.
         return max(
-            found_reviews, key=lambda one: (one.is_usable(now), one.status is ReviewStatus.APPROVED), default=None
+            found_reviews,
+            key=lambda review: (review.is_usable(now), review.status is ReviewStatus.APPROVED),
+            default=None,
         )
 
     async def decide(self, review_id: UUID, reviewer_id: UUID, weigh: Weigh, at: datetime) -> Moved:
@@ -229,9 +233,9 @@ class SqlReviews:
     async def lapse(self, now: datetime) -> list[Moved]:
         async with self._database.statement() as statement:
             over = [(row.id, row.event) for row in (await statement.execute(over_at(now))).all()]
-        # Each by itself: whoever decides waits for one of them only.
+        # One transaction for each, so that a concurrent decision waits for one of them only.
         moved = [await self.move(review_id, ReviewEvent(event), now) for review_id, event in over]
-        return [one for one in moved if one is not None]
+        return [change for change in moved if change is not None]
 
     async def store_estimate(self, review_id: UUID, estimate: Mapping[str, object]) -> bool:
         waits = update(reviews).where(reviews.c.id == review_id, reviews.c.status == ReviewStatus.PENDING)
@@ -247,11 +251,17 @@ class SqlReviews:
             pairs.append(issued.where(credentials.c.id == credential_id, credentials.c.maker_id.is_not(None)))
 
         def work(connection: Connection) -> tuple[Person, ...]:
-            made = {(row.maker_id, row.named) for pair in pairs for row in connection.execute(pair)}
+            creators = {(row.maker_id, row.named) for pair in pairs for row in connection.execute(pair)}
             people = select(users.c.id, users.c.subject, users.c.email, users.c.name)
-            people = people.where(users.c.id.in_({maker for maker, _ in made if maker is not None}))
-            known = {row.id: Person(row.id, row.subject, row.email, row.name) for row in connection.execute(people)}
-            persons = {known.get(maker) or Person(maker, "", named) for maker, named in made if maker != principal_id}
+            people = people.where(users.c.id.in_({maker for maker, _ in creators if maker is not None}))
+            persons_by_id = {
+                row.id: Person(row.id, row.subject, row.email, row.name) for row in connection.execute(people)
+            }
+            persons = {
+                persons_by_id.get(maker) or Person(maker, "", named)
+                for maker, named in creators
+                if maker != principal_id
+            }
             return tuple(sorted(persons, key=lambda person: (person.email, str(person.principal_id))))
 
         async with self._database.statement() as statement:
@@ -281,9 +291,9 @@ class SqlReviews:
         async with self._database.statement() as statement:
             await statement.execute(delete(reviews).where(reviews.c.id.in_(old)))
 
-    async def _some(self, wanted: Select[Any]) -> list[Review]:
+    async def _some(self, query: Select[Any]) -> list[Review]:
         async with self._database.statement() as statement:
-            return await statement.run_sync(lambda connection: load(connection, wanted))
+            return await statement.run_sync(lambda connection: load(connection, query))
 
 
 def _already(connection: Connection, review: Review) -> Review | None:
@@ -295,7 +305,9 @@ def _already(connection: Connection, review: Review) -> Review | None:
     if waiting:
         return waiting[0]
     query = select(*reviews.c).where(*same, reviews.c.status == ReviewStatus.APPROVED, reviews.c.revoke_at > now)
-    usable = [one for one in load(connection, query.order_by(*NEWEST).limit(_MOST_GRANTS)) if one.is_usable(now)]
+    usable = [
+        review for review in load(connection, query.order_by(*NEWEST).limit(_MOST_GRANTS)) if review.is_usable(now)
+    ]
     return usable[0] if usable and usable[0].access_duration <= review.access_duration else None
 
 

@@ -37,11 +37,11 @@ class GroupLinks:
 
     def names(self, row: Row) -> dict[str, tuple[str, ...]]:
         """Return the groups of each field, sorted, so that the same rule has the same requirement."""
-        found: dict[str, list[str]] = {field: [] for field in self.fields.values()}
+        groups: dict[str, list[str]] = {field: [] for field in self.fields.values()}
         for text in sorted(split(row["groups"])):
             part, _, name = text.partition(":") if "part" in self.pairs.c else ("", "", text)
-            found[self.fields[part]].append(name)
-        return {field: tuple(names) for field, names in found.items()}
+            groups[self.fields[part]].append(name)
+        return {field: tuple(names) for field, names in groups.items()}
 
     async def hold(self, transaction: Executor, resource: Any) -> None:
         names = frozenset(name for field in self.fields.values() for name in getattr(resource, field))
@@ -87,7 +87,9 @@ class RuleTable(ResourceTable[R]):
             rule = await self.read(row)
             reason = self.needs(rule, group.name)
             if reason is not None:
-                raise Conflict(f"{self.noun} {rule.name!r} needs the group {group.name!r}: {reason}; change it first")
+                raise Conflict(
+                    f"{self.noun} {rule.name!r} needs the group {group.name!r}: {reason}; change the rule first"
+                )
         await self._bump(transaction, group)
         await transaction.execute(delete(self.groups.pairs).where(*self._of(group)))
 

@@ -64,7 +64,7 @@ _RULES = (
     .select_from(connections)
     .join(orgs, orgs.c.id == connections.c.org_id)
     .outerjoin(connection_guardrails, connection_guardrails.c.connection_id == connections.c.id)
-    .outerjoin(guardrails, guardrails.c.id == connection_guardrails.c.guardrail_id)
+    .outerjoin(guardrails, and_(guardrails.c.id == connection_guardrails.c.guardrail_id, guardrails.c.enabled))
     .outerjoin(connection_masking_rules, connection_masking_rules.c.connection_id == connections.c.id)
     .outerjoin(masking_rules, masking_rules.c.id == connection_masking_rules.c.masking_rule_id)
     .where(connections.c.id == bindparam("connection_id"))
@@ -117,6 +117,9 @@ class SqlAccess:
     async def masking_key(self, org_id: UUID) -> Secret:
         return Secret((await self._encryption.derive(f"masking of organisation {org_id}")).hex())
 
+    async def terminal_key(self) -> Secret:
+        return Secret((await self._encryption.derive("terminals in browsers")).hex())
+
     async def standing(self, principal_id: UUID, connection_id: UUID, credential_id: UUID | None) -> PermitStanding:
         # One row whatever is missing: each table is joined to a row that is always there.
         anchor = select(literal(1).label("one")).subquery()
@@ -128,6 +131,7 @@ class SqlAccess:
                 connections.c.access_mode_connect,
                 connections.c.access_mode_exec,
                 connections.c.access_mode_runbooks,
+                connections.c.access_mode_web_terminal,
                 *(connections.c[f"access_{extra}"] for extra in Extra),
                 connections.c.connection_tags,
                 credentials.c.id.label("credential"),
@@ -154,8 +158,9 @@ class SqlAccess:
             role_groups=RoleGroups(row["admin_group"] or "", row["auditor_group"] or ""),
             connection_tags=row["connection_tags"] or {},
             extras=frozenset(extra for extra in Extra if row[f"access_{extra}"] == Toggle.ENABLED),
+            access_mode_web_terminal=_toggle(row["access_mode_web_terminal"]),
         )
 
 
-def _toggle(kept: str | None) -> Toggle | None:
-    return None if kept is None else Toggle(kept)
+def _toggle(value: str | None) -> Toggle | None:
+    return None if value is None else Toggle(value)

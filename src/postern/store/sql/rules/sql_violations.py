@@ -18,10 +18,10 @@ class SqlViolations:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, found: Sequence[Violation]) -> None:
-        rows = [asdict(violation) for violation in found]
-        made: Any = (sqlite.insert if self._database.is_sqlite else postgresql.insert)(violations)
-        once = made.on_conflict_do_nothing(index_elements=["id"])
+    async def add(self, batch: Sequence[Violation]) -> None:
+        rows = [asdict(violation) for violation in batch]
+        query: Any = (sqlite.insert if self._database.is_sqlite else postgresql.insert)(violations)
+        once = query.on_conflict_do_nothing(index_elements=["id"])
 
         def work(connection: Connection) -> None:
             connection.execute(once, rows)

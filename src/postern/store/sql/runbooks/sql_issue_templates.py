@@ -96,13 +96,17 @@ class SqlIssueTemplates(ResourceTable[IssueTemplate]):
     async def read(self, row: Row) -> IssueTemplate:
         return IssueTemplate(
             **{name: row[name] for name in ("id", "org_id", *_PLAIN, "created_at", "version")},
-            mappings=tuple(FieldMapping(**one | {"type": MappingType(one["type"])}) for one in row["mappings"]),
-            prompts=tuple(Prompt(**one | {"field_type": PromptType(one["field_type"])}) for one in row["prompts"]),
-            cmdb=tuple(CmdbField(**one) for one in row["cmdb"]),
+            mappings=tuple(
+                FieldMapping(**values | {"type": MappingType(values["type"])}) for values in row["mappings"]
+            ),
+            prompts=tuple(
+                Prompt(**values | {"field_type": PromptType(values["field_type"])}) for values in row["prompts"]
+            ),
+            cmdb=tuple(CmdbField(**values) for values in row["cmdb"]),
         )
 
     async def values(self, resource: IssueTemplate) -> dict[str, Any]:
-        listed = {name: [asdict(one) for one in getattr(resource, name)] for name in ("mappings", "prompts", "cmdb")}
+        listed = {name: [asdict(item) for item in getattr(resource, name)] for name in ("mappings", "prompts", "cmdb")}
         return {name: getattr(resource, name) for name in _PLAIN} | listed
 
     async def before_removal(self, transaction: Executor, resource: IssueTemplate) -> None:
@@ -119,14 +123,14 @@ async def hold_template(transaction: Executor, connection: Connection) -> None:
     before = (await transaction.execute(stored)).scalar_one_or_none()
     after = connection.issue_template_id
     keys = {key for key in (as_uuid(before or ""), as_uuid(after or "")) if key is not None}
-    held = {row.id for row in await _lock_templates(transaction, keys) if row.org_id == connection.org_id}
-    if after is not None and as_uuid(after) not in held:
+    locked_ids = {row.id for row in await _lock_templates(transaction, keys) if row.org_id == connection.org_id}
+    if after is not None and as_uuid(after) not in locked_ids:
         raise Conflict(
-            f"tracker_issue_template_id: the issue template {after} was just removed; choose another",
+            f"tracker_issue_template_id: the issue template {after!r} was just deleted; choose another",
             field="tracker_issue_template_id",
         )
     if before != after:
-        await _count_change(transaction, held)
+        await _count_change(transaction, locked_ids)
 
 
 async def _lock_templates(transaction: Executor, keys: Collection[UUID]) -> Sequence[ResultRow[Any]]:
@@ -165,13 +169,13 @@ async def _difference(
     transaction: Executor, template: IssueTemplate
 ) -> tuple[list[ResultRow[Any]], list[ResultRow[Any]]]:
     """Return the connections that get the template and those that lose it, locked. Raises NotFound."""
-    key, wanted = str(template.id), frozenset(template.connection_ids or ())
-    condition = or_(connections.c.id.in_(wanted), connections.c.issue_template_id == key)
+    key, connection_ids = str(template.id), frozenset(template.connection_ids or ())
+    condition = or_(connections.c.id.in_(connection_ids), connections.c.issue_template_id == key)
     rows = await _lock_connections(transaction, connections.c.org_id == template.org_id, condition)
-    for missing in wanted - {row.id for row in rows}:
+    for missing in connection_ids - {row.id for row in rows}:
         raise NotFound(f"connection_ids: there is no connection with id {str(missing)!r}", field="connection_ids")
-    new = [row for row in rows if row.id in wanted and row.issue_template_id != key]
-    return new, [row for row in rows if row.id not in wanted]
+    new = [row for row in rows if row.id in connection_ids and row.issue_template_id != key]
+    return new, [row for row in rows if row.id not in connection_ids]
 
 
 async def _lock_connections(transaction: Executor, *conditions: ColumnElement[bool]) -> Sequence[ResultRow[Any]]:

@@ -81,32 +81,36 @@ class SqlRepositories(ResourceTable[Repository]):
             try:
                 found_repositories.append(await self.read(row))
             except Misconfigured as problem:
-                log.warning("runbooks of %s are not read: %s", row["name"], problem)
+                log.warning("a repository is not fetched: repository=%s error=%s", row["name"], problem)
         return found_repositories
 
-    async def replace_all(self, org_id: UUID, wanted: Sequence[Repository], read: Sequence[Repository]) -> None:
-        condition, before = repositories.c.org_id == org_id, {one.id: one for one in read}
-        new = [await self.new_row(one) for one in wanted if one.id not in before]
-        other = [(one, await self.values(one)) for one in wanted if one.id in before and one != before[one.id]]
+    async def replace_all(self, org_id: UUID, requested: Sequence[Repository], read: Sequence[Repository]) -> None:
+        condition, before = repositories.c.org_id == org_id, {repository.id: repository for repository in read}
+        new = [await self.new_row(repository) for repository in requested if repository.id not in before]
+        other = [
+            (repository, await self.values(repository))
+            for repository in requested
+            if repository.id in before and repository != before[repository.id]
+        ]
         try:
             async with self._database.transaction() as transaction:
                 await one_at_a_time(transaction)
                 there = select(repositories.c.id, repositories.c.version).where(condition).with_for_update()
-                known = {row.id: row.version for row in await transaction.execute(there)}
-                if known != {one.id: one.version for one in read}:
+                versions = {row.id: row.version for row in await transaction.execute(there)}
+                if versions != {repository.id: repository.version for repository in read}:
                     raise Conflict(f"repositories: one of them {CHANGED_MEANWHILE}", field="repositories")
-                kept = [one.id for one in wanted]
-                await transaction.execute(delete(repositories).where(condition, repositories.c.id.not_in(kept)))
+                stored_ids = [repository.id for repository in requested]
+                await transaction.execute(delete(repositories).where(condition, repositories.c.id.not_in(stored_ids)))
                 for repository, values in other:
                     changed = update(repositories).where(*_this(org_id, repository.id))
                     await transaction.execute(changed.values(values | {"version": repository.version + 1}))
                 if new:
                     await transaction.execute(insert(repositories), new)
         except IntegrityError:
-            raise Conflict("repositories: two of them are the same", field="repositories") from None
+            raise Conflict("repositories: two of them have the same address", field="repositories") from None
 
     def conflict_message(self, resource: Repository) -> str:
-        return f"git_url: a repository {resource.name} exists already, perhaps by another address"
+        return f"git_url: a repository {resource.name!r} exists already, possibly with a different address"
 
     async def values(self, resource: Repository) -> dict[str, Any]:
         clear = json.dumps({name: getattr(resource, name).reveal() for name in REPOSITORY_SECRETS})
@@ -175,17 +179,19 @@ class SqlSnapshots:
         ]
 
     async def _hooks(self, org_id: UUID, row: Row) -> dict[str, str]:
-        """Return the hooks; None where they cannot be decrypted, or are of a different commit than the row says."""
+        """Return the hooks; none if they cannot be decrypted, or their commit is not the one of the row."""
         if not row["hooks"]:
             return {}
         try:
             clear = await self._encryption.open(row["hooks"], row=_hooks_row(org_id, row["id"]), org_id=org_id)
         except Misconfigured as problem:
-            log.warning("hooks of %s do not run: %s", row["name"], problem)
+            log.warning("the hooks of a repository do not run: repository=%s error=%s", row["name"], problem)
             return {}
         commit, texts = _unpacked_hooks(clear)
         if commit != row["commit_id"]:
-            log.warning("hooks of %s do not run: they are of a different commit than its row says", row["name"])
+            log.warning(
+                "the hooks of a repository do not run: their commit is not its current one: repository=%s", row["name"]
+            )
             return {}
         return texts
 
@@ -204,7 +210,7 @@ class SqlSnapshots:
     async def mark_failed(
         self, org_id: UUID, repository_id: UUID, error: str, settings_at: datetime, at: datetime
     ) -> None:
-        text = "".join(one if one.isprintable() else " " for one in error[:_MAX_ERROR])
+        text = "".join(character if character.isprintable() else " " for character in error[:_MAX_ERROR])
         await self._store_attempt(org_id, repository_id, {**dict.fromkeys(_REPLACED), "error": text}, settings_at, at)
 
     async def _store_attempt(
@@ -222,17 +228,17 @@ class SqlSnapshots:
             *_this(org_id, repository_id), repositories.c.updated_at == settings_at
         )
         engine = sqlite if self._database.is_sqlite else postgresql
-        made = engine.insert(snapshots).from_select(["org_id", "repository_id", *row], source)
-        same = snapshots.c.settings_at == made.excluded.settings_at
+        insertion = engine.insert(snapshots).from_select(["org_id", "repository_id", *row], source)
+        same = snapshots.c.settings_at == insertion.excluded.settings_at
         changes = {
-            name: case((same, snapshots.c[name]), else_=null()) if value is None else made.excluded[name]
+            name: case((same, snapshots.c[name]), else_=null()) if value is None else insertion.excluded[name]
             for name, value in row.items()
         }
-        newer = or_(~same, snapshots.c.tried_at <= made.excluded.tried_at)
-        kept = made.on_conflict_do_update(index_elements=["org_id", "repository_id"], set_=changes, where=newer)
+        newer = or_(~same, snapshots.c.tried_at <= insertion.excluded.tried_at)
+        upsert = insertion.on_conflict_do_update(index_elements=["org_id", "repository_id"], set_=changes, where=newer)
         try:
             async with self._database.statement() as connection:
-                return (await connection.execute(kept)).rowcount == 1
+                return (await connection.execute(upsert)).rowcount == 1
         except IntegrityError:  # removed at this very moment
             return False
 
@@ -259,7 +265,9 @@ def _pack_snapshot(snapshot: Snapshot) -> bytes:
     files = [[getattr(file, name) for name in _OF_FILE] for file in snapshot.files]
     text = "\n".join(map(json.dumps, [about, *files])).encode()
     if len(text) > MAX_SNAPSHOT:
-        raise Invalid(f"its runbooks have more than {MAX_SNAPSHOT // 1_000_000} MB together; keep fewer in it")
+        raise Invalid(
+            f"its runbooks are larger than {MAX_SNAPSHOT // 1_000_000} MB in total; move some to another repository"
+        )
     return zstandard.ZstdCompressor(write_content_size=True).compress(text)
 
 
@@ -277,10 +285,10 @@ def _packed_hooks(snapshot: Snapshot) -> bytes:
 def _unpacked_hooks(clear: bytes) -> tuple[str, dict[str, str]]:
     """Return the commit, and its hooks."""
     about, _, rest = clear.partition(b"\n")
-    told, texts = json.loads(about), {}
-    for name, size in told.get("bytes", {}).items():
+    commit_facts, texts = json.loads(about), {}
+    for name, size in commit_facts.get("bytes", {}).items():
         texts[name], rest = rest[:size].decode(), rest[size:]
-    return told["commit"], texts
+    return commit_facts["commit"], texts
 
 
 def _unpack_snapshot(packed: bytes) -> Snapshot:
@@ -291,4 +299,7 @@ def _unpack_snapshot(packed: bytes) -> Snapshot:
         about, *files = zstandard.ZstdDecompressor().decompress(packed).split(b"\n")
         return Snapshot(**json.loads(about), files=tuple(RunbookFile(*json.loads(line)) for line in files))
     except (zstandard.ZstdError, ValueError, TypeError, KeyError) as error:
-        raise Malformed(f"the stored copy of this repository cannot be read: {error}; read it again") from error
+        raise Malformed(
+            f"the stored copy of this repository cannot be read: {error}; read it again with "
+            "`postern admin runbook-repositories refresh`"
+        ) from error

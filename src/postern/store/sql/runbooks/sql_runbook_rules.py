@@ -30,7 +30,7 @@ class SqlRunbookRules(RuleTable[RunbookRule]):
         listed = listed_ids(row)
         return RunbookRule(
             **{name: row[name] for name in plain},
-            runbooks=tuple(RunbookPattern(one["repository"], one["name"]) for one in row["runbooks"]),
+            runbooks=tuple(RunbookPattern(values["repository"], values["name"]) for values in row["runbooks"]),
             connection_ids=listed,
             connection_names=listed_names(row),
             groups=frozenset(self.groups.names(row)["groups"]),
@@ -38,4 +38,8 @@ class SqlRunbookRules(RuleTable[RunbookRule]):
         )
 
     def needs(self, rule: RunbookRule, group: str) -> str | None:
-        return "it is the only group, and the rule would then apply to all users" if rule.groups == {group} else None
+        return (
+            "it is the only group of the rule, which without a group applies to all users"
+            if rule.groups == {group}
+            else None
+        )

@@ -26,8 +26,8 @@ from postern.store.sql.resource_table import ResourceTable
 
 log = logging.getLogger(__name__)
 
-_SHUT = "what it is run with does not open with the keys of this server"
-BEGINS: Final = "the gateway was stopped while this run began; what came of it is said here within a few minutes"
+_SHUT = "its parameters cannot be decrypted with the keys of this server"
+BEGINS: Final = "the gateway stopped while it started this run; the result appears here within a few minutes"
 
 _CHOSEN = ("name", "connection_id", "repository", "file", "cron", "zone", "enabled", "next_at", "updated_at")
 _SEALED = ("parameters", "tracker_fields")
@@ -64,13 +64,13 @@ class SqlRunbookSchedules(ResourceTable[Schedule]):
         return await self.some(page, runbook_schedules.c.org_id == org_id, *self._conditions(where), *conditions)
 
     async def read(self, row: Row) -> Schedule:
-        given, problem = {}, ""
+        parameters, problem = {}, ""
         try:
-            given = await self._unseal(row)
+            parameters = await self._unseal(row)
         except Misconfigured as error:
-            log.warning("schedule %s of organisation %s: %s", row["id"], row["org_id"], error)
+            log.warning("the parameters of a schedule cannot be decrypted: schedule=%s error=%s", row["id"], error)
             problem = _SHUT
-        return Schedule(**{name: row[name] for name in (*_SHOWN, "connection", "owner")}, **given, problem=problem)
+        return Schedule(**{name: row[name] for name in (*_SHOWN, "connection", "owner")}, **parameters, problem=problem)
 
     async def values(self, resource: Schedule) -> dict[str, Any]:
         sealed = {} if resource.problem else await self._seal(resource)  # its key may come back
@@ -79,7 +79,7 @@ class SqlRunbookSchedules(ResourceTable[Schedule]):
     def conflict_message(self, resource: Schedule) -> str:
         """Return the reason. Services check the connection first, so the second reason only follows a concurrent
         change."""
-        return f"name: a schedule {resource.name!r} exists already, or its connection was just removed"
+        return f"name: a schedule {resource.name!r} exists already, or its connection was just deleted"
 
     async def due(self, now: datetime, most: int, most_each: int) -> list[Schedule]:
         columns = runbook_schedules.c
@@ -106,8 +106,8 @@ class SqlRunbookSchedules(ResourceTable[Schedule]):
                 return False
             query = self.select_rows().where(runbook_schedules.c.id == schedule_id)
             row = (await transaction.execute(query)).mappings().one()
-            kept = {name: row[name] for name in _KEPT}
-            run = ScheduleRun(run_id, schedule_id=schedule_id, schedule=row["name"], due_at=due_at, at=at, **kept)
+            values = {name: row[name] for name in _KEPT}
+            run = ScheduleRun(run_id, schedule_id=schedule_id, schedule=row["name"], due_at=due_at, at=at, **values)
             await transaction.execute(insert(runbook_schedule_runs).values(asdict(run)))
             return True
 
@@ -139,8 +139,12 @@ class SqlRunbookSchedules(ResourceTable[Schedule]):
             await connection.execute(changed.values(last_session_id=session_id, last_error=""))
 
     async def _seal(self, schedule: Schedule) -> dict[str, Any]:
-        given = {kind: {name: value.reveal() for name, value in getattr(schedule, kind).items()} for kind in _SEALED}
-        sealed = await self._encryption.seal(json.dumps(given).encode(), row=_row(schedule.id), org_id=schedule.org_id)
+        parameters = {
+            kind: {name: value.reveal() for name, value in getattr(schedule, kind).items()} for kind in _SEALED
+        }
+        sealed = await self._encryption.seal(
+            json.dumps(parameters).encode(), row=_row(schedule.id), org_id=schedule.org_id
+        )
         return {"given": sealed}
 
     async def _unseal(self, row: Row) -> dict[str, Any]:

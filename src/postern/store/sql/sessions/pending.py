@@ -32,6 +32,6 @@ def waiting(
         for value in range(1, ALL + 1)
         if value & bits
     ]
-    subquery = union_all(*(select(*one.c) for one in ranges)).subquery()
+    subquery = union_all(*(select(*query.c) for query in ranges)).subquery()
     query = select(*columns).join(subquery, subquery.c.id == sessions.c.id)
     return query.order_by(subquery.c.end_date, subquery.c.id).limit(most)

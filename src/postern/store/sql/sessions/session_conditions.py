@@ -53,62 +53,62 @@ class Plan:
         return [*self.lead, *self.sieves]
 
 
-def plan(connection: Connection, org_id: UUID, wanted: SessionFilter) -> Plan | None:
+def plan(connection: Connection, org_id: UUID, criteria: SessionFilter) -> Plan | None:
     """Return the plan; None when nothing can match."""
-    equal, either = _plain(wanted), []
-    for columns in _names(wanted):
-        known = _find_occurring(connection, org_id, columns)
-        if not known:
+    equal, either = _plain(criteria), []
+    for columns in _names(criteria):
+        occurring = _find_occurring(connection, org_id, columns)
+        if not occurring:
             return None
-        if len(known) == 1:
-            equal += known
+        if len(occurring) == 1:
+            equal += occurring
         else:
-            either.append(or_(*(_Hidden(name) == value for name, value in known)))
+            either.append(or_(*(_Hidden(name) == value for name, value in occurring)))
     tests: list[tuple[Column[Any] | None, ColumnElement[bool], ColumnElement[bool]]] = [
         (name, has_status(value) if name is sessions.c.status else name == value, _Hidden(name) == value)
         for name, value in equal
     ]
     for name, is_there in (
-        (sessions.c.refused, wanted.refused),
-        (sessions.c.masked, wanted.masked),
-        (sessions.c.holds, wanted.held),
+        (sessions.c.refused, criteria.refused),
+        (sessions.c.masked, criteria.masked),
+        (sessions.c.holds, criteria.held),
     ):
         if is_there is not None:
             tests.append((name, name > 0, _Hidden(name) > 0) if is_there else (None, false(), _Hidden(name) == 0))
-    others = [*either, *_in_json(wanted, connection), *_durations(wanted), *_review_conditions(wanted)]
+    others = [*either, *_in_json(criteria, connection), *_durations(criteria), *_review_conditions(criteria)]
     hidden = [_Hidden(sessions.c.org_id) == org_id, *(test for _, _, test in tests), *others]
-    first = _leading([name for name, _, _ in tests], wanted.status)
+    first = _leading([name for name, _, _ in tests], criteria.status)
     lead = [sessions.c.org_id == org_id]
     if first is not None:
         lead.append(tests.pop(first)[1])
     return Plan(lead, [*(test for _, _, test in tests), *others], equal, hidden)
 
 
-def _plain(wanted: SessionFilter) -> list[_Equal]:
+def _plain(criteria: SessionFilter) -> list[_Equal]:
     """Return an equality, never LIKE: a name with `%` in it is only a name."""
     equal = {
-        sessions.c.correlation_id: wanted.correlation_id,
-        sessions.c.issue_key: wanted.issue,
-        sessions.c.user_id: wanted.owner,
-        sessions.c.end_reason: wanted.end_reason,
-        sessions.c.connection_subtype: wanted.subtype,
-        sessions.c.type: wanted.type,
-        sessions.c.verb: wanted.verb,
-        sessions.c.status: wanted.status,
+        sessions.c.correlation_id: criteria.correlation_id,
+        sessions.c.issue_key: criteria.issue,
+        sessions.c.user_id: criteria.owner,
+        sessions.c.end_reason: criteria.end_reason,
+        sessions.c.connection_subtype: criteria.subtype,
+        sessions.c.type: criteria.type,
+        sessions.c.verb: criteria.verb,
+        sessions.c.status: criteria.status,
     }
     return [(name, value) for name, value in equal.items() if value is not None]
 
 
-def _names(wanted: SessionFilter) -> list[list[_Equal]]:
+def _names(criteria: SessionFilter) -> list[list[_Equal]]:
     """Return the columns that a text may mean; a look-up decides."""
-    found: list[list[_Equal]] = []
-    if wanted.user is not None:
-        found.append([(sessions.c.user_id, wanted.user), (sessions.c.user, wanted.user)])
-    if wanted.connection is not None:
-        key = as_uuid(wanted.connection)
-        named: list[_Equal] = [(sessions.c.connection, wanted.connection)]
-        found.append(named if key is None else [*named, (sessions.c.connection_id, key)])
-    return found
+    alternatives: list[list[_Equal]] = []
+    if criteria.user is not None:
+        alternatives.append([(sessions.c.user_id, criteria.user), (sessions.c.user, criteria.user)])
+    if criteria.connection is not None:
+        key = as_uuid(criteria.connection)
+        named: list[_Equal] = [(sessions.c.connection, criteria.connection)]
+        alternatives.append(named if key is None else [*named, (sessions.c.connection_id, key)])
+    return alternatives
 
 
 def _find_occurring(connection: Connection, org_id: UUID, columns: list[_Equal]) -> list[_Equal]:
@@ -135,36 +135,36 @@ def _leading(names: Sequence[Column[Any] | None], status: SessionStatus | None) 
     order = ["holds", "correlation_id", "issue_key", "user_id", "user", "connection_id", "connection"]
     order += ["refused", "masked"]
     order += ["end_reason", *([] if status is SessionStatus.DONE else ["status"]), "connection_subtype", "type", "verb"]
-    found = [(name.name, at) for at, name in enumerate(names) if name is not None]
-    known = [(order.index(name), at) for name, at in found if name in order]
-    return min(known)[1] if known else None
+    positions = [(name.name, at) for at, name in enumerate(names) if name is not None]
+    ranked = [(order.index(name), at) for name, at in positions if name in order]
+    return min(ranked)[1] if ranked else None
 
 
-def _in_json(wanted: SessionFilter, connection: Connection) -> list[ColumnElement[bool]]:
+def _in_json(criteria: SessionFilter, connection: Connection) -> list[ColumnElement[bool]]:
     is_sqlite = connection.dialect.name == "sqlite"
-    pairs = [(sessions.c.labels, wanted.labels), (sessions.c.metadata, wanted.metadata)]
+    pairs = [(sessions.c.labels, criteria.labels), (sessions.c.metadata, criteria.metadata)]
     conditions = [_has_pair(name, *pair, is_sqlite) for name, wants in pairs for pair in wants]
-    return conditions + [tag_fits(sessions.c.connection_tags, *tag) for tag in wanted.tags]
+    return conditions + [tag_fits(sessions.c.connection_tags, *tag) for tag in criteria.tags]
 
 
-def _has_pair(held: Column[Any], key: str, value: str, is_sqlite: bool) -> ColumnElement[bool]:
+def _has_pair(column_value: Column[Any], key: str, value: str, is_sqlite: bool) -> ColumnElement[bool]:
     """Return the condition of a pair. Any text can be a key, so it is never a part of a path."""
     taken_apart = func.json_each if is_sqlite else func.json_each_text
-    one = taken_apart(held).table_valued(column("key", String), column("value", String), name="pair")
+    pair = taken_apart(column_value).table_valued(column("key", String), column("value", String), name="pair")
     condition: ColumnElement[bool] = exists(
-        select(one.c.key).where(one.c.key == key, one.c.value == value).correlate(sessions)
+        select(pair.c.key).where(pair.c.key == key, pair.c.value == value).correlate(sessions)
     )
     return condition
 
 
-def _durations(wanted: SessionFilter) -> list[ColumnElement[bool]]:
+def _durations(criteria: SessionFilter) -> list[ColumnElement[bool]]:
     """Return the conditions; a session without an end has no duration, and the comparison is not true."""
     lasted = _Seconds(sessions.c.start_date, sessions.c.end_date)
     conditions: list[ColumnElement[bool]] = []
-    if wanted.min_duration is not None:
-        conditions.append(lasted >= wanted.min_duration)
-    if wanted.max_duration is not None:
-        conditions.append(lasted <= wanted.max_duration)
+    if criteria.min_duration is not None:
+        conditions.append(lasted >= criteria.min_duration)
+    if criteria.max_duration is not None:
+        conditions.append(lasted <= criteria.max_duration)
     return conditions
 
 

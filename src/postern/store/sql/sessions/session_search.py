@@ -49,9 +49,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class SearchProgress:
-    """Results, newest first. `last` is up to where texts were looked at; None when that is all of them."""
+    """Results, newest first. `last` is the oldest text that was examined; None if all of them were."""
 
-    found: list[Candidate]
+    candidates: list[Candidate]
     last: Candidate | None
 
 
@@ -60,24 +60,24 @@ class Sought:
     """A search; `equal` are columns of sessions with their required values."""
 
     org_id: UUID
-    wanted: SessionFilter
+    criteria: SessionFilter
     equal: tuple[tuple[Column[Any], Any], ...]
     after: Position | None
 
     @property
     def keys(self) -> list[str]:
-        found = [_org(self.org_id)]
-        found += [_key(name.name, value) for name, value in self.equal if name.name in _KEYED]
-        found += [_key("label", pair) for pair in self.wanted.labels]
-        found += [_key("metadata", pair) for pair in self.wanted.metadata]
-        found += [_key("tag", (key, value)) for key, value, equal in self.wanted.tags if equal and value is not None]
-        found += [_key(name, True) for name in ("refused", "masked") if getattr(self.wanted, name)]
-        return found
+        keys = [_org(self.org_id)]
+        keys += [_key(name.name, value) for name, value in self.equal if name.name in _KEYED]
+        keys += [_key("label", pair) for pair in self.criteria.labels]
+        keys += [_key("metadata", pair) for pair in self.criteria.metadata]
+        keys += [_key("tag", (key, value)) for key, value, equal in self.criteria.tags if equal and value is not None]
+        keys += [_key(name, True) for name in ("refused", "masked") if getattr(self.criteria, name)]
+        return keys
 
     @property
     def is_keyed(self) -> bool:
         """Whether the keys cover all conditions, so that hardly any candidate is left out."""
-        session_filter = self.wanted
+        session_filter = self.criteria
         names = [name for name in (session_filter.user, session_filter.connection) if name is not None]
         columns = [name for name, _ in self.equal if name.name in ("user_id", "user", "connection_id", "connection")]
         return (
@@ -93,17 +93,17 @@ class Sought:
 
     @property
     def search(self) -> Search:
-        assert self.wanted.search is not None
-        return self.wanted.search
+        assert self.criteria.search is not None
+        return self.criteria.search
 
     @property
     def bounds(self) -> tuple[int, int]:
         """The places: the first one in bounds, and the first one after."""
         low, high = 0, 2**63 - 1
-        if self.wanted.start is not None:
-            low = _milliseconds(self.wanted.start) << _ID_BITS
-        if self.wanted.end is not None:
-            high = (_milliseconds(self.wanted.end) + 1) << _ID_BITS
+        if self.criteria.start is not None:
+            low = _milliseconds(self.criteria.start) << _ID_BITS
+        if self.criteria.end is not None:
+            high = (_milliseconds(self.criteria.end) + 1) << _ID_BITS
         if self.after is not None:
             high = min(high, place_of(self.after.at, self.after.id))
         return max(low, 0), max(high, 0)
@@ -120,13 +120,13 @@ def keys_of(session: Session, *, refused: int, masked: int) -> list[str]:
     values: dict[str, Any] = {name: getattr(session, name, None) for name in _KEYED}
     values["end_reason"] = session.metadata.get("end_reason")
     week = _milliseconds(session.start_date) // _WEEK
-    found = [_org(session.org_id), *(_week(week, level) for level in range(_LEVELS))]
-    found += [_key(name, value) for name, value in values.items() if value is not None]
-    found += [_key("label", pair) for pair in session.labels.items()]
-    found += [_key("metadata", pair) for pair in session.metadata.items()]
-    found += [_key("tag", pair) for pair in session.connection_tags.items()]
-    found += [_key(name, True) for name, count in (("refused", refused), ("masked", masked)) if count]
-    return found
+    keys = [_org(session.org_id), *(_week(week, level) for level in range(_LEVELS))]
+    keys += [_key(name, value) for name, value in values.items() if value is not None]
+    keys += [_key("label", pair) for pair in session.labels.items()]
+    keys += [_key("metadata", pair) for pair in session.metadata.items()]
+    keys += [_key("tag", pair) for pair in session.connection_tags.items()]
+    keys += [_key(name, True) for name, count in (("refused", refused), ("masked", masked)) if count]
+    return keys
 
 
 def candidates(connection: Connection, sought: Sought, most: int) -> SearchProgress:
@@ -150,8 +150,8 @@ def _week(number: int, level: int = 0) -> str:
 
 def _key(name: str, value: object) -> str:
     """Return a word of letters and digits only, whatever the value is."""
-    shown = "=".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return f"k{blake2b(f'{name}={shown}'.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+    text = "=".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return f"k{blake2b(f'{name}={text}'.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
 
 
 _SQLITE = text(
@@ -173,8 +173,8 @@ def _in_sqlite(connection: Connection, sought: Sought, most: int) -> SearchProgr
 
 def fts_query(search: Search, keys: Sequence[str]) -> str:
     """Return the query. All words are in quotes and have letters and digits only, so nothing in them is syntax."""
-    wanted = [f'keys : "{key}"' for key in keys] + [_fts_term(term) for term in search.wanted]
-    query = " AND ".join(f"({one})" for one in wanted)
+    parts = [f'keys : "{key}"' for key in keys] + [_fts_term(term) for term in search.wanted]
+    query = " AND ".join(f"({part})" for part in parts)
     unwanted = " OR ".join(f"({_fts_term(term)})" for term in search.unwanted)
     return f"({query}) NOT ({unwanted})" if unwanted else query
 
@@ -192,8 +192,8 @@ def _in_postgres(connection: Connection, sought: Sought, most: int) -> SearchPro
     has_phrases = any(len(term.words) > 1 for term in sought.search.terms)
     enough = CANDIDATES if has_phrases else most
     for weeks in _windows(oldest, newest):
-        asked = {**values, "weeks": weeks, "low": low, "high": high, "most": enough - len(looked_at)}
-        for row in connection.execute(statement, asked):
+        parameters = {**values, "weeks": weeks, "low": low, "high": high, "most": enough - len(looked_at)}
+        for row in connection.execute(statement, parameters):
             looked_at.append(Candidate(row.place, row.session_id))
             if row.fits:
                 found_candidates.append(looked_at[-1])
@@ -264,11 +264,11 @@ def _windows(oldest: int, newest: int) -> Iterator[list[str]]:
 
 def _blocks(begin: int, end: int) -> list[str]:
     """Return the fewest blocks that are exactly the weeks from `begin` to `end`, both included."""
-    found = []
+    blocks = []
     while begin <= end:
         level = 0
         while level + 1 < _LEVELS and begin % 4 ** (level + 1) == 0 and begin + 4 ** (level + 1) - 1 <= end:
             level += 1
-        found.append(_week(begin, level))
+        blocks.append(_week(begin, level))
         begin += 4**level
-    return found
+    return blocks

@@ -40,19 +40,19 @@ class SqlBacklog:
         ((count, failing_since),) = await self._rows(longest)
         ((untold,),) = await self._rows(select(func.count()).select_from(pending.subquery()))
         ((events,),) = await self._rows(select(func.count()).select_from(undelivered.subquery()))
-        ((asked,),) = await self._rows(select(func.count()).select_from(undecided.subquery()))
+        ((number,),) = await self._rows(select(func.count()).select_from(undecided.subquery()))
         return {
             "postern_ledger_lag_seconds": _age(since, now),
             "postern_sinks_failing": float(count),
             "postern_sink_lag_seconds": _age(failing_since, now),
             "postern_follow_up_sessions": float(untold),
-            "postern_reviews_waiting": float(asked),
+            "postern_reviews_waiting": float(number),
             "postern_sink_events_waiting": float(events),
         }
 
-    async def _rows(self, wanted: Executable) -> list[tuple[Any, ...]]:
+    async def _rows(self, query: Executable) -> list[tuple[Any, ...]]:
         async with self._database.statement() as connection:
-            return [tuple(row) for row in (await connection.execute(wanted)).all()]
+            return [tuple(row) for row in (await connection.execute(query)).all()]
 
 
 def _age(moment: datetime | None, now: datetime) -> float:

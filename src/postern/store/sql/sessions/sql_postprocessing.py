@@ -51,10 +51,10 @@ class SqlPostprocessing:
 
     def _settle(self, connection: Connection, done: Sequence[Settled]) -> int:
         ours = _clear_pending(connection, done)
-        kept = [one for one in done if one.pending.session.id in ours]
+        claimed = [settled for settled in done if settled.pending.session.id in ours]
         totals: dict[CountKey, Counts] = {}
-        for one in kept:
-            for key, counts in one.counts:
+        for settled in claimed:
+            for key, counts in settled.counts:
                 totals[key] = totals.get(key, Counts()) + counts
         if totals:
             # In one order, so that two that write at once wait for each other and never in a circle.
@@ -62,7 +62,7 @@ class SqlPostprocessing:
                 asdict(key) | asdict(counts) for key, counts in sorted(totals.items(), key=lambda item: repr(item[0]))
             ]
             self._add(connection, rows)
-        maskings = [row for one in kept for row in _maskings(one)]
+        maskings = [row for settled in claimed for row in _maskings(settled)]
         if maskings:
             connection.execute(
                 delete(session_maskings).where(
@@ -70,14 +70,14 @@ class SqlPostprocessing:
                 )
             )
             connection.execute(insert(session_maskings), maskings)
-        add_deliveries(connection, [delivery for one in kept for delivery in one.deliveries])
-        return len(kept)
+        add_deliveries(connection, [delivery for settled in claimed for delivery in settled.deliveries])
+        return len(claimed)
 
     def _add(self, connection: Connection, rows: list[dict[str, Any]]) -> None:
-        made: Any = (sqlite.insert if self._database.is_sqlite else postgresql.insert)(session_counts)
+        query: Any = (sqlite.insert if self._database.is_sqlite else postgresql.insert)(session_counts)
         key = [column.name for column in session_counts.primary_key]
-        sums = {name: session_counts.c[name] + made.excluded[name] for name in COUNTED}
-        connection.execute(made.on_conflict_do_update(index_elements=key, set_=sums), rows)
+        sums = {name: session_counts.c[name] + query.excluded[name] for name in COUNTED}
+        connection.execute(query.on_conflict_do_update(index_elements=key, set_=sums), rows)
 
     async def find_unsent_entries(self, most: int) -> list[AuditEntry]:
         query = select(*audit_log.c).join(untold_entries, untold_entries.c.entry_id == audit_log.c.id)
@@ -97,8 +97,8 @@ class SqlPostprocessing:
             rows = (await connection.execute(select(*violations.c).order_by(*order).limit(most))).mappings()
             return [Violation(**row) for row in rows]
 
-    async def queue_violation_events(self, told: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
-        await self._queue_and_delete(violations.c.id, told, deliveries)
+    async def queue_violation_events(self, violation_ids: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
+        await self._queue_and_delete(violations.c.id, violation_ids, deliveries)
 
     async def failed_runs(self, most: int) -> list[ScheduleRun]:
         runs = runbook_schedule_runs.c
@@ -106,8 +106,8 @@ class SqlPostprocessing:
         async with self._database.statement() as connection:
             return [ScheduleRun(**row) for row in (await connection.execute(query)).mappings()]
 
-    async def queue_schedule_events(self, told: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
-        await self._queue_and_delete(runbook_schedule_runs.c.id, told, deliveries)
+    async def queue_schedule_events(self, run_ids: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
+        await self._queue_and_delete(runbook_schedule_runs.c.id, run_ids, deliveries)
 
     async def _queue_and_delete(
         self, key: Column[UUID], ids: Sequence[UUID], deliveries: Sequence[NewDelivery]
@@ -168,8 +168,8 @@ def _clear_pending(connection: Connection, done: Sequence[Settled]) -> set[UUID]
     return ours
 
 
-def _maskings(one: Settled) -> list[dict[str, Any]]:
-    session = one.pending.session
+def _maskings(settled: Settled) -> list[dict[str, Any]]:
+    session = settled.pending.session
     return [
         {
             "session_id": session.id,
@@ -178,6 +178,6 @@ def _maskings(one: Settled) -> list[dict[str, Any]]:
             "slot": key.slot,
             "masked": counts.masked,
         }
-        for key, counts in one.counts
+        for key, counts in settled.counts
         if key.info_type and key.level == 0
     ]

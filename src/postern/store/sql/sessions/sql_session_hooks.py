@@ -19,7 +19,7 @@ from postern.store.schema.session_tables import sessions
 
 log = logging.getLogger(__name__)
 
-_SHUT = "what it printed does not open with the keys of this server"
+_SHUT = "its output cannot be decrypted with the keys of this server"
 _columns = session_hooks.c
 _PLAIN = ("id", "org_id", "session_id", "kind", "repository", "started_at", "seconds")
 
@@ -35,8 +35,8 @@ class SqlHookRuns:
         printed = run.outcome.output.encode()
         output = printed and await self._encryption.seal(printed, row=_row(run.id), org_id=run.org_id)
         # Locked, so that a purge of the recording comes before it or after it.
-        own = (sessions.c.id == run.session_id, sessions.c.org_id == run.org_id)
-        session = select(sessions.c.recording_purged_at).where(*own).with_for_update(read=True)
+        condition = (sessions.c.id == run.session_id, sessions.c.org_id == run.org_id)
+        session = select(sessions.c.recording_purged_at).where(*condition).with_for_update(read=True)
 
         def work(connection: Connection) -> None:
             row = connection.execute(session).one_or_none()
@@ -44,12 +44,12 @@ class SqlHookRuns:
                 data = output if row.recording_purged_at is None else b""
                 connection.execute(insert(session_hooks).values(**values, output=data))
 
-        with suppress(IntegrityError):  # who tries again was not told that it is there
+        with suppress(IntegrityError):  # a retry, whose first attempt succeeded unnoticed
             await self._database.together(work)
 
     async def of(self, org_id: UUID, session_id: UUID, most: int) -> list[HookRun]:
-        own = (_columns.org_id == org_id, _columns.session_id == session_id)
-        query = select(*_columns).where(*own).order_by(_columns.started_at, _columns.id).limit(most)
+        condition = (_columns.org_id == org_id, _columns.session_id == session_id)
+        query = select(*_columns).where(*condition).order_by(_columns.started_at, _columns.id).limit(most)
         async with self._database.statement() as connection:
             rows = (await connection.execute(query)).mappings().all()
         return [await self._open(row) for row in rows]
@@ -60,7 +60,9 @@ class SqlHookRuns:
             try:
                 output = await self._encryption.open(row["output"], row=_row(row["id"]), org_id=row["org_id"])
             except Misconfigured as error:
-                log.warning("the output of a hook of session %s cannot be decrypted: %s", row["session_id"], error)
+                log.warning(
+                    "the output of a session hook cannot be decrypted: session=%s error=%s", row["session_id"], error
+                )
                 reason = f"{reason}; {_SHUT}".removeprefix("; ")
         plain = {name: row[name] for name in _PLAIN} | {"kind": HookKind(row["kind"]), "commit": row["commit_id"]}
         return HookRun(**plain, outcome=HookOutcome(row["exit_code"], output.decode(), reason))

@@ -50,18 +50,18 @@ class SqlSessionIssues:
         self._encryption = encryption
         self._unreadable: set[UUID] = set()  # of which this was said already
 
-    async def add(self, wanted: SessionIssue) -> None:
+    async def add(self, issue: SessionIssue) -> None:
         values = {
-            **{name: getattr(wanted, name) for name in ("session_id", "org_id", "state", "transition", "ended")},
-            **{name: getattr(wanted, name) for name in ("attempts", "next_at", "error", "created_at")},
-            "new": b"" if wanted.new is None else await self._seal(wanted, wanted.new),
+            **{name: getattr(issue, name) for name in ("session_id", "org_id", "state", "transition", "ended")},
+            **{name: getattr(issue, name) for name in ("attempts", "next_at", "error", "created_at")},
+            "new": b"" if issue.new is None else await self._seal(issue, issue.new),
             "told": False,
-            "updated_at": wanted.created_at,
+            "updated_at": issue.created_at,
         }
 
         def work(connection: Connection) -> None:
-            made: Any = (sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert)(session_issues)
-            connection.execute(made.values(values).on_conflict_do_nothing(index_elements=["session_id"]))
+            query: Any = (sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert)(session_issues)
+            connection.execute(query.values(values).on_conflict_do_nothing(index_elements=["session_id"]))
 
         await self._database.together(work)
 
@@ -96,7 +96,9 @@ class SqlSessionIssues:
             except Misconfigured as error:
                 if row["session_id"] not in self._unreadable:
                     self._unreadable.add(row["session_id"])
-                    log.warning("the issue of session %s waits: %s", row["session_id"], error)
+                    log.warning(
+                        "an issue waits until it can be decrypted: session=%s error=%s", row["session_id"], error
+                    )
         return issues
 
     async def claim_attempt(self, read: SessionIssue, now: datetime, next_at: datetime) -> bool:
@@ -161,7 +163,7 @@ class SqlSessionIssues:
                 return {"ended": True, **_closing(row, at)}
             if row["state"] == IssueState.WANTED and row["attempts"]:
                 return {"ended": True, "state": IssueState.WITHDRAWN}
-            if row["state"] == IssueState.GIVEN_UP and row["attempts"] > 1:  # it may be there: whoever tries anew looks
+            if row["state"] == IssueState.GIVEN_UP and row["attempts"] > 1:  # the issue may exist: a retry looks for it
                 return {"ended": True}
             if row["key"] is None and row["state"] != IssueState.WITHDRAWN:
                 connection.execute(delete(session_issues).where(_columns.session_id == session_id))
@@ -170,9 +172,9 @@ class SqlSessionIssues:
         await self._change(session_id, at, change)
 
     async def forget(self, session_id: UUID) -> None:
-        own = (_columns.session_id == session_id, _columns.state == IssueState.WITHDRAWN)
+        condition = (_columns.session_id == session_id, _columns.state == IssueState.WITHDRAWN)
         async with self._database.statement() as connection:
-            await connection.execute(delete(session_issues).where(*own))
+            await connection.execute(delete(session_issues).where(*condition))
 
     async def retry(self, org_id: UUID, session_id: UUID | None, at: datetime) -> int:
         conditions = [_columns.org_id == org_id, _columns.state == IssueState.GIVEN_UP]
@@ -206,17 +208,17 @@ class SqlSessionIssues:
 
         await self._database.together(work)
 
-    async def _seal(self, wanted: SessionIssue, new: NewIssue) -> bytes:
+    async def _seal(self, issue: SessionIssue, new: NewIssue) -> bytes:
         content = json.dumps(asdict(new)).encode()
-        return await self._encryption.seal(content, row=_sealed_row(wanted.session_id), org_id=wanted.org_id)
+        return await self._encryption.seal(content, row=_sealed_row(issue.session_id), org_id=issue.org_id)
 
     async def _read(self, row: Row) -> SessionIssue:
         if not row["new"]:
             return _issue_of(row, None)
         sealed_row = _sealed_row(row["session_id"])
-        found = json.loads(await self._encryption.open(row["new"], row=sealed_row, org_id=row["org_id"]))
-        objects = {name: (kind, value) for name, (kind, value) in found["objects"].items()}
-        return _issue_of(row, NewIssue(**found | {"objects": objects}))
+        values = json.loads(await self._encryption.open(row["new"], row=sealed_row, org_id=row["org_id"]))
+        objects = {name: (kind, value) for name, (kind, value) in values["objects"].items()}
+        return _issue_of(row, NewIssue(**values | {"objects": objects}))
 
 
 def _end(at: datetime, _: Connection, row: Row) -> dict[str, Any]:

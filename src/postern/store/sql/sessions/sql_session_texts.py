@@ -60,11 +60,11 @@ class SqlSessionTexts:
                 return False
             values = await asyncio.to_thread(self._values, row, segment, pieces) if is_new else {}
             awaited = not is_last or _missing(values.get("segments", row["segments"]), segment)
-            write = functools.partial(_write, session_id=session_id, known=row, values=values)
+            write = functools.partial(_write, session_id=session_id, known_row=row, values=values)
             work = functools.partial(write, is_last=is_last, is_awaited=awaited)
             if await self._database.together(work):
                 return is_new and segment > 0
-        raise Unavailable("others index the same session at the same time; try again")
+        raise Unavailable("other processes index this session at the same time; try again")
 
     async def unread(self, ended_before: datetime, after: Position | None, most: int) -> list[UnindexedSession]:
         conditions = [sessions.c.end_date < ended_before]
@@ -76,10 +76,12 @@ class SqlSessionTexts:
             found_sessions = [session_of(row) for row in (await connection.execute(query)).mappings()]
             read = select(session_texts.c.session_id, session_texts.c.segments)
             rows = await connection.execute(
-                read.where(session_texts.c.session_id.in_([one.id for one in found_sessions]))
+                read.where(session_texts.c.session_id.in_([session.id for session in found_sessions]))
             )
-        known = {row.session_id: frozenset(row.segments) for row in rows}
-        return [UnindexedSession(session, known.get(session.id, frozenset())) for session in found_sessions]
+        segments_by_session = {row.session_id: frozenset(row.segments) for row in rows}
+        return [
+            UnindexedSession(session, segments_by_session.get(session.id, frozenset())) for session in found_sessions
+        ]
 
     async def pieces(self, session_ids: Sequence[UUID], most: int) -> Mapping[UUID, list[Piece]]:
         sizes = select(session_texts.c.session_id, session_texts.c.size).where(
@@ -87,25 +89,25 @@ class SqlSessionTexts:
         )
         query = select(session_texts.c.session_id, session_texts.c.pieces)
         async with self._database.statement() as connection:
-            known = {row.session_id: row.size for row in await connection.execute(sizes)}
-            chosen = list(_as_many(known, session_ids, most))
+            sizes_by_session = {row.session_id: row.size for row in await connection.execute(sizes)}
+            chosen = list(_as_many(sizes_by_session, session_ids, most))
             rows = await connection.execute(query.where(session_texts.c.session_id.in_(chosen)))
             return {row.session_id: _read(row.pieces) for row in rows}
 
-    def _values(self, known: RowMapping, segment: int, pieces: Sequence[Piece]) -> dict[str, Any]:
+    def _values(self, row: RowMapping, segment: int, pieces: Sequence[Piece]) -> dict[str, Any]:
         """Return the row after a segment is added."""
-        script: str | None = known["script"]
-        before = _read(known["pieces"]) if known["place"] is not None else [(0.0, script)] if script else []
+        script: str | None = row["script"]
+        before = _read(row["pieces"]) if row["place"] is not None else [(0.0, script)] if script else []
         # A script is recorded as what its client sends, too.
         added = [piece for piece in pieces if piece[1] != script]
-        kept, is_cut = _cut(sorted([*before, *added], key=lambda piece: piece[0]))
-        done = set(known["segments"] or ())
+        kept_pieces, is_cut = _cut(sorted([*before, *added], key=lambda piece: piece[0]))
+        done = set(row["segments"] or ())
         values: dict[str, Any] = {
-            "pieces": json.dumps(kept, separators=(",", ":")),  # in ASCII: no engine minds what is in it
-            "folded": fold_text([said for _, said in kept]),
-            "size": sum(len(said.encode("utf-8", "replace")) for _, said in kept),
+            "pieces": json.dumps(kept_pieces, separators=(",", ":")),  # in ASCII: no engine minds what is in it
+            "folded": fold_text([piece_text for _, piece_text in kept_pieces]),
+            "size": sum(len(piece_text.encode("utf-8", "replace")) for _, piece_text in kept_pieces),
             "segments": sorted(done | {segment} - {0}),
-            "is_cut": is_cut or bool(known["is_cut"]),
+            "is_cut": is_cut or bool(row["is_cut"]),
         }
         if not self._database.is_sqlite:
             words = _some(values["folded"].split())
@@ -120,9 +122,9 @@ def _select_texts(session_id: UUID) -> Select[Any]:
     return query.where(sessions.c.id == session_id)
 
 
-def _is_new(known: RowMapping, segment: int) -> bool:
+def _is_new(row: RowMapping, segment: int) -> bool:
     """Return whether to add a row; a session without any segment gets one once its index is complete."""
-    return known["place"] is None if segment == 0 else segment not in (known["segments"] or ())
+    return row["place"] is None if segment == 0 else segment not in (row["segments"] or ())
 
 
 def _missing(segments: Sequence[int], last: int) -> bool:
@@ -133,25 +135,25 @@ def _write(
     connection: Connection,
     *,
     session_id: UUID,
-    known: RowMapping,
+    known_row: RowMapping,
     values: dict[str, Any],
     is_last: bool,
     is_awaited: bool,
 ) -> bool:
     """Write the row; False when another process has written meanwhile."""
-    # Locked, so that two who index the same session do so one after the other.
+    # Locked, so that concurrent processes index the same session one after the other.
     row = connection.execute(select(*sessions.c).where(sessions.c.id == session_id).with_for_update()).mappings()
     found_row = row.one_or_none()
     if found_row is None:
         return True
     current = select(session_texts.c.segments).where(session_texts.c.session_id == session_id)
     segments = connection.execute(current).scalar_one_or_none()
-    if segments != known["segments"]:
+    if segments != known_row["segments"]:
         return False
     is_done = is_last and found_row["status"] == SessionStatus.DONE
     if values or is_done:
         keys = _keys(connection, session_of(found_row), found_row["refused"], found_row["masked"])
-        _put(connection, session_of(found_row), known["place"], values | {"keys": keys})
+        _put(connection, session_of(found_row), known_row["place"], values | {"keys": keys})
     if is_done and not is_awaited and found_row["pending"] & UNREAD:
         connection.execute(_NOTHING_AWAITED.where(sessions.c.id == session_id))
     return True
@@ -165,8 +167,8 @@ def _put(connection: Connection, session: Session, place: int | None, values: di
     near = select(session_texts.c.place).where(
         session_texts.c.place >= first, session_texts.c.place < first + _NEIGHBOURS
     )
-    taken = set(connection.execute(near).scalars())
-    place = next((one for one in range(first, first + _NEIGHBOURS) if one not in taken), first)
+    used_places = set(connection.execute(near).scalars())
+    place = next((number for number in range(first, first + _NEIGHBOURS) if number not in used_places), first)
     values = values | {"place": place, "session_id": session.id, "org_id": session.org_id}
     connection.execute(insert(session_texts).values(values))
 
@@ -174,35 +176,39 @@ def _put(connection: Connection, session: Session, place: int | None, values: di
 def _some(words: Sequence[str]) -> list[str]:
     """Return each word once, as many of the first as a tsvector holds
     (https://postgresql.org/docs/current/textsearch-limitations)."""
-    kept: dict[str, None] = {}
+    distinct_words: dict[str, None] = {}
     size = 0
     for word in words:
-        if word not in kept:
+        if word not in distinct_words:
             size += len(word.encode())
             if size > MAX_WORDS:
                 break
-            kept[word] = None
-    return sorted(kept)
+            distinct_words[word] = None
+    return sorted(distinct_words)
 
 
 def _keys(connection: Connection, session: Session, refused: int, masked: int) -> Any:
-    found = keys_of(session, refused=refused, masked=masked)
-    return " ".join(found) if connection.dialect.name == "sqlite" else literal(found, session_texts.c["keys"].type)
+    session_keys = keys_of(session, refused=refused, masked=masked)
+    return (
+        " ".join(session_keys)
+        if connection.dialect.name == "sqlite"
+        else literal(session_keys, session_texts.c["keys"].type)
+    )
 
 
 def _cut(pieces: Sequence[Piece]) -> tuple[list[Piece], bool]:
     """Return as many pieces as fit, the last one in part. Each counts at least one byte, so that empty ones end,
     too."""
-    kept: list[Piece] = []
+    kept_pieces: list[Piece] = []
     left = MAX_TEXT
-    for at, said in pieces:
-        size = len(said.encode("utf-8", "replace")) + 1
+    for at, piece_text in pieces:
+        size = len(piece_text.encode("utf-8", "replace")) + 1
         if size > left:
-            part = said.encode("utf-8", "replace")[: max(left - 1, 0)].decode("utf-8", "ignore")
-            return ([*kept, (at, part)] if part else kept), True
-        kept.append((at, said))
+            part = piece_text.encode("utf-8", "replace")[: max(left - 1, 0)].decode("utf-8", "ignore")
+            return ([*kept_pieces, (at, part)] if part else kept_pieces), True
+        kept_pieces.append((at, piece_text))
         left -= size
-    return kept, False
+    return kept_pieces, False
 
 
 def _as_many(sizes: Mapping[UUID, int], session_ids: Sequence[UUID], most: int) -> Iterator[UUID]:
@@ -214,4 +220,4 @@ def _as_many(sizes: Mapping[UUID, int], session_ids: Sequence[UUID], most: int) 
 
 
 def _read(stored: str) -> list[Piece]:
-    return [(at, said) for at, said in json.loads(stored)]
+    return [(at, piece_text) for at, piece_text in json.loads(stored)]

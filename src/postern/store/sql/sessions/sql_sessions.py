@@ -6,13 +6,14 @@ The list of sessions is newest first, after a position or an offset, within a bo
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
     Integer,
@@ -20,6 +21,7 @@ from sqlalchemy import (
     bindparam,
     delete,
     exists,
+    func,
     insert,
     literal_column,
     or_,
@@ -28,60 +30,73 @@ from sqlalchemy import (
     update,
 )
 
+from postern.domain.facets import Facet, Facets
 from postern.domain.issue import ISSUE_KEY
 from postern.domain.lists import Count, Page, Stretch
 from postern.domain.reviews.review import ReviewKind, ReviewStatus
 from postern.domain.secret import Secret
-from postern.domain.sessions.session import CHANGES, Session, SessionEvent, SessionStatus, Verb, sources, target
+from postern.domain.sessions.session import (
+    CHANGES,
+    SCRIPT_BEGINNING,
+    Session,
+    SessionEvent,
+    SessionStatus,
+    Verb,
+    sources,
+    target,
+)
 from postern.domain.targets.command import NOTHING_ADDED, Invocation
+from postern.domain.targets.connection_use import ConnectionActivity
 from postern.store.batch import WriteBatch
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports.notification_ports import ALL, AT_THE_END, OPENED
-from postern.store.ports.target_ports import SessionEnd, SessionFilter
+from postern.store.ports.target_ports import SessionEnd, SessionFacet, SessionFilter
 from postern.store.prepared import PreparedStatement
 from postern.store.schema.review_tables import reviews
 from postern.store.schema.session_tables import session_starts, sessions
 from postern.store.sql.long_lists import LongList, by_time, find_page
 from postern.store.sql.rows import SESSION_COLUMNS, among, session_of
+from postern.store.sql.sessions.connection_activity import read_activity
 from postern.store.sql.sessions.session_conditions import Plan, has_status, plan
 from postern.store.sql.sessions.session_search import CANDIDATES, Candidate, Sought, candidates
+from postern.store.sql.sql_facets import count_facets
 
 _KEYSET = by_time(sessions.c.start_date, sessions.c.id)
 
 
-def find(connection: Connection, org_id: UUID, wanted: SessionFilter, page: Page) -> Stretch[Session]:
+def find(connection: Connection, org_id: UUID, criteria: SessionFilter, page: Page) -> Stretch[Session]:
     """Return a page, see SessionStore.find."""
-    ways = plan(connection, org_id, wanted)
+    ways = plan(connection, org_id, criteria)
     if ways is None:
         return Stretch([], None if page.count is Count.NONE else 0)
-    if wanted.search is not None:
-        return _search(connection, org_id, wanted, ways, page)
-    listed = LongList(SESSION_COLUMNS, _KEYSET, [*ways.lead, *_dates(wanted)], ways.sieves)
+    if criteria.search is not None:
+        return _search(connection, org_id, criteria, ways, page)
+    listed = LongList(SESSION_COLUMNS, _KEYSET, [*ways.lead, *_dates(criteria)], ways.sieves)
     return find_page(connection, listed, page, session_of)
 
 
-def _search(connection: Connection, org_id: UUID, wanted: SessionFilter, ways: Plan, page: Page) -> Stretch[Session]:
+def _search(connection: Connection, org_id: UUID, criteria: SessionFilter, ways: Plan, page: Page) -> Stretch[Session]:
     """Return a page of a search: sessions with matching texts are the candidates, newest first; the filters sieve
     them."""
-    assert wanted.search is not None
-    sought = Sought(org_id, wanted, tuple(ways.equal), page.after)
+    assert criteria.search is not None
+    sought = Sought(org_id, criteria, tuple(ways.equal), page.after)
     most = page.limit + 1 if sought.is_keyed else CANDIDATES
     looked = candidates(connection, sought, most)
-    conditions = [*ways.hidden, *_dates(wanted)]
-    found: list[tuple[Candidate, Session]] = []
+    conditions = [*ways.hidden, *_dates(criteria)]
+    matches: list[tuple[Candidate, Session]] = []
     chunk = 4 * page.limit
-    for at in range(0, len(looked.found), chunk):
-        found += _load_matching(connection, looked.found[at : at + chunk], conditions)
-        if len(found) > page.limit:
+    for at in range(0, len(looked.candidates), chunk):
+        matches += _load_matching(connection, looked.candidates[at : at + chunk], conditions)
+        if len(matches) > page.limit:
             break
     last = looked.last
-    if len(found) > page.limit:
-        found = found[: page.limit]
-        last = found[-1][0]
-    total = None if page.count is Count.NONE or page.after is not None else len(found)
+    if len(matches) > page.limit:
+        matches = matches[: page.limit]
+        last = matches[-1][0]
+    total = None if page.count is Count.NONE or page.after is not None else len(matches)
     following = None if last is None else last.position
-    return Stretch([session for _, session in found], total, total is not None and last is not None, following)
+    return Stretch([session for _, session in matches], total, total is not None and last is not None, following)
 
 
 def _load_matching(
@@ -94,18 +109,18 @@ def _load_matching(
     return [(candidate, matching[candidate.session_id]) for candidate in candidates if candidate.session_id in matching]
 
 
-def _dates(wanted: SessionFilter) -> list[ColumnElement[bool]]:
+def _dates(criteria: SessionFilter) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
-    if wanted.start is not None:
-        conditions.append(sessions.c.start_date >= wanted.start)
-    if wanted.end is not None:
-        conditions.append(sessions.c.start_date <= wanted.end)
+    if criteria.start is not None:
+        conditions.append(sessions.c.start_date >= criteria.start)
+    if criteria.end is not None:
+        conditions.append(sessions.c.start_date <= criteria.end)
     return conditions
 
 
 # Statements of every session are built once: building one costs more than SQLite takes to run it.
 _ADD = PreparedStatement(insert(sessions))
-# What nobody ran is told as opened and ended together, at its end.
+# A session that never ran is reported as opened and ended together, at its end.
 _NEVER_RAN = "worker is null and (status = 'ready' or review_id is not null)"
 _SET = update(sessions).where(sessions.c.id == bindparam("session"))
 _SET = _SET.values(
@@ -149,6 +164,7 @@ _TAKEN = {column.name for column in sessions.c} - (
     }
 )
 _MOST = 2**31 - 1
+_CHUNK = 500  # identifiers in one statement
 _MAPS = ("connection_tags", "integrations_metadata", "labels", "metadata", "metrics")
 
 
@@ -237,6 +253,18 @@ class SqlSessions:
             row = (await connection.execute(query)).mappings().one_or_none()
         return None if row is None else session_of(row)
 
+    async def owners(self, ids: Sequence[UUID]) -> Mapping[UUID, tuple[UUID, str]]:
+        def read(connection: Connection) -> dict[UUID, tuple[UUID, str]]:
+            owners: dict[UUID, tuple[UUID, str]] = {}
+            for at in range(0, len(ids), _CHUNK):
+                query = select(sessions.c.id, sessions.c.org_id, sessions.c.user_id)
+                rows = connection.execute(query.where(among(connection, ids[at : at + _CHUNK])))
+                owners |= {row.id: (row.org_id, row.user_id) for row in rows}
+            return owners
+
+        async with self._database.statement() as statement:
+            return await statement.run_sync(read)
+
     async def ids_between(self, org_id: UUID, first: UUID, last: UUID, owner: str | None, limit: int) -> list[UUID]:
         query = select(sessions.c.id).where(sessions.c.org_id == org_id, sessions.c.id.between(first, last))
         if owner is not None:
@@ -244,9 +272,50 @@ class SqlSessions:
         async with self._database.statement() as connection:
             return list((await connection.execute(query.order_by(sessions.c.id).limit(limit))).scalars())
 
-    async def find(self, org_id: UUID, wanted: SessionFilter, page: Page) -> Stretch[Session]:
+    async def facets(self, org_id: UUID, criteria: SessionFilter, names: Sequence[SessionFacet]) -> Facets:
+        columns = {str(name): _FACETS[name] for name in names}
         async with self._database.plan_each() as connection:
-            return await connection.run_sync(lambda connection: find(connection, org_id, wanted, page))
+            return await connection.run_sync(lambda connection: _count_facets(connection, org_id, criteria, columns))
+
+    async def script_beginnings(self, session_ids: Sequence[UUID]) -> Mapping[UUID, tuple[str, bool]]:
+        async with self._database.statement() as connection:
+            return await connection.run_sync(lambda connection: _script_beginnings(connection, session_ids))
+
+    async def activity(
+        self, org_id: UUID, connection_ids: Sequence[UUID], owner: str, *, with_all: bool
+    ) -> Mapping[UUID, ConnectionActivity]:
+        async with self._database.plan_each() as connection:
+            return await connection.run_sync(
+                lambda connection: read_activity(connection, org_id, connection_ids, owner, with_all=with_all)
+            )
+
+    async def find(self, org_id: UUID, criteria: SessionFilter, page: Page) -> Stretch[Session]:
+        async with self._database.plan_each() as connection:
+            return await connection.run_sync(lambda connection: find(connection, org_id, criteria, page))
+
+
+_FACETS: Mapping[SessionFacet, Column[Any]] = {
+    name: sessions.c["connection_subtype" if name is SessionFacet.SUBTYPE else name] for name in SessionFacet
+}
+
+
+def _count_facets(
+    connection: Connection, org_id: UUID, criteria: SessionFilter, columns: Mapping[str, Column[Any]]
+) -> Facets:
+    ways = plan(connection, org_id, criteria)
+    if ways is None:
+        return Facets({name: Facet([]) for name in columns})
+    listed = LongList(list(columns.values()), _KEYSET, [*ways.lead, *_dates(criteria)], ways.sieves)
+    return count_facets(connection, listed, columns)
+
+
+def _script_beginnings(connection: Connection, session_ids: Sequence[UUID]) -> dict[UUID, tuple[str, bool]]:
+    beginning = func.substr(sessions.c.script, 1, SCRIPT_BEGINNING).label("beginning")
+    is_cut = (func.length(sessions.c.script) > SCRIPT_BEGINNING).label("is_cut")
+    query = select(sessions.c.id, beginning, is_cut).where(
+        among(connection, session_ids), sessions.c.script.is_not(None)
+    )
+    return {row.id: (row.beginning, bool(row.is_cut)) for row in connection.execute(query)}
 
 
 def session_values(session: Session, principal_id: UUID, source: str) -> dict[str, Any]:
@@ -293,12 +362,22 @@ def _sealed_row(session_id: UUID) -> str:
 
 def _encode_invocation(invocation: Invocation) -> bytes:
     environment = {name: value.reveal() for name, value in invocation.environment.items()}
-    return json.dumps({"arguments": invocation.arguments, "environment": environment}).encode()
+    return json.dumps(
+        {
+            "arguments": invocation.arguments,
+            "environment": environment,
+            "parameters": dict(invocation.parameters),
+        }
+    ).encode()
 
 
 def _read(content: bytes) -> Invocation:
-    found = json.loads(content)
-    return Invocation(tuple(found["arguments"]), {name: Secret(value) for name, value in found["environment"].items()})
+    values = json.loads(content)
+    return Invocation(
+        tuple(values["arguments"]),
+        {name: Secret(value) for name, value in values["environment"].items()},
+        values["parameters"],
+    )
 
 
 def _end_values(session_id: UUID, ended: SessionEnd) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from sqlalchemy import (
     String,
     TableValuedAlias,
     and_,
+    case,
     column,
     exists,
     false,
@@ -26,26 +27,26 @@ from postern.store.ports.target_ports import ConnectionFilter
 from postern.store.schema.target_tables import access_rule_connections, agents, connections
 
 
-def conditions_of(wanted: ConnectionFilter, is_sqlite: bool) -> list[ColumnElement[bool]]:
+def conditions_of(criteria: ConnectionFilter, is_sqlite: bool) -> list[ColumnElement[bool]]:
     """Return the conditions. The engines' JSON functions have different names: therefore `is_sqlite`."""
     equal = {
-        connections.c.name: wanted.name,
-        connections.c.type: wanted.type,
-        connections.c.subtype: wanted.subtype,
-        connections.c.agent_id: wanted.agent_id,
-        connections.c.managed_by: wanted.managed_by,
-        connections.c.resource_name: wanted.resource_name,
+        connections.c.name: criteria.name,
+        connections.c.type: criteria.type,
+        connections.c.subtype: criteria.subtype,
+        connections.c.agent_id: criteria.agent_id,
+        connections.c.managed_by: criteria.managed_by,
+        connections.c.resource_name: criteria.resource_name,
     }
     conditions = [column == value for column, value in equal.items() if value is not None]
-    if wanted.ids is not None:
-        conditions.append(connections.c.id.in_(wanted.ids))
-    if wanted.search is not None:
-        conditions.append(_search_condition(wanted.search.lower(), wanted.alive_after))
-    if wanted.online is not None:
-        conditions.append(_online(wanted.online, wanted.alive_after))
-    conditions += [tag_fits(connections.c.connection_tags, *tag) for tag in wanted.tags]
-    conditions += [_has_label(label, is_sqlite) for label in wanted.labels]
-    return [*conditions, *within(wanted.reach)]
+    if criteria.ids is not None:
+        conditions.append(connections.c.id.in_(criteria.ids))
+    if criteria.search is not None:
+        conditions.append(_search_condition(criteria.search.lower(), criteria.alive_after))
+    if criteria.online is not None:
+        conditions.append(_online(criteria.online, criteria.alive_after))
+    conditions += [tag_fits(connections.c.connection_tags, *tag) for tag in criteria.tags]
+    conditions += [_has_label(label, is_sqlite) for label in criteria.labels]
+    return [*conditions, *within(criteria.reach)]
 
 
 def within(reach: Reach | None) -> list[ColumnElement[bool]]:
@@ -74,8 +75,8 @@ def each_tag(is_sqlite: bool) -> TableValuedAlias:
 def _search_condition(text: str, alive_after: datetime | None) -> ColumnElement[bool]:
     """Return the condition of a search. A status only matches as a whole word: a part of it would match half of all
     connections."""
-    columns = (connections.c.name, connections.c.subtype, connections.c.type, connections.c.resource_name)
-    ways = [func.lower(column).contains(text, autoescape=True) for column in columns]
+    columns = ("name", "subtype", "type", "resource_name", "description")
+    ways = [func.lower(connections.c[name]).contains(text, autoescape=True) for name in columns]
     if text in list(ConnectionStatus):
         ways.append(_online(text == ConnectionStatus.ONLINE, alive_after))
     return or_(*ways)
@@ -89,10 +90,17 @@ def _online(online: bool, alive_after: datetime | None) -> ColumnElement[bool]:
     return is_living if online else ~is_living
 
 
+def status_of(alive_after: datetime | None) -> ColumnElement[str]:
+    """Return the status as a value; see `ConnectionFilter.alive_after`."""
+    return case((_online(True, alive_after), str(ConnectionStatus.ONLINE)), else_=str(ConnectionStatus.OFFLINE))
+
+
 def _has_label(label: str, is_sqlite: bool) -> ColumnElement[bool]:
     taken_apart = func.json_each if is_sqlite else func.json_array_elements_text
-    one = taken_apart(connections.c.tags).table_valued(column("value", String), name="label")
-    condition: ColumnElement[bool] = exists(select(one.c.value).where(one.c.value == label).correlate(connections))
+    tag_value = taken_apart(connections.c.tags).table_valued(column("value", String), name="label")
+    condition: ColumnElement[bool] = exists(
+        select(tag_value.c.value).where(tag_value.c.value == label).correlate(connections)
+    )
     return condition
 
 

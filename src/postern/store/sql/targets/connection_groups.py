@@ -13,14 +13,14 @@ from postern.store.schema.target_tables import connections
 from postern.store.threaded import Executor
 
 _LISTS = (connections.c.reviewers, connections.c.force_approve_groups)
-_NEXT = {"version": connections.c.version + 1}  # who has read the connection before cannot write it any more
+_NEXT = {"version": connections.c.version + 1}  # so that a write based on an earlier read of the connection fails
 
 
 async def rename_in_connections(transaction: Executor, group: UserGroup, name: str) -> None:
     """Rename a group; a connection that has both, the old name and the new one, has the new one once."""
     for row in await _with_groups(transaction, group):
         changed = {
-            column.name: list(dict.fromkeys(name if one == group.name else one for one in row._mapping[column.name]))
+            column.name: list(dict.fromkeys(name if item == group.name else item for item in row._mapping[column.name]))
             for column in _LISTS
             if group.name in row._mapping[column.name]
         }
@@ -37,10 +37,12 @@ async def remove_from_connections(transaction: Executor, group: UserGroup) -> No
     rows = await _with_groups(transaction, group)
     for row in rows:
         if group.name in row.reviewers:
-            raise Conflict(f"connection {row.name!r} has the group {group.name!r} as its reviewers; change it first")
+            raise Conflict(
+                f"the group {group.name!r} reviews connection {row.name!r}; change the connection's reviewers first"
+            )
     for row in rows:
         if group.name in row.force_approve_groups:
-            left = [one for one in row.force_approve_groups if one != group.name]
+            left = [item for item in row.force_approve_groups if item != group.name]
             where = connections.c.id == row.id
             await transaction.execute(update(connections).where(where).values(force_approve_groups=left, **_NEXT))
 

@@ -47,7 +47,9 @@ class SqlAgents(ResourceTable[Agent]):
         try:
             await super().remove(resource)
         except IntegrityError:
-            raise Conflict(f"agent {resource.name!r} has just got a connection; check it, and try again") from None
+            raise Conflict(
+                f"a connection was just assigned to agent {resource.name!r}; check that connection, and try again"
+            ) from None
 
     async def by_digest(self, digest: bytes) -> Agent | None:
         async with self._database.statement() as connection:
@@ -64,8 +66,8 @@ class SqlAgents(ResourceTable[Agent]):
             rows = await connection.run_sync(lambda connection: _ALL.rows(connection, {"org": org_id}))
         return [_agent_of(row) for row in rows]
 
-    async def search(self, org_id: UUID, wanted: AgentFilter, page: Page) -> Listed[Agent]:
-        return await self.some(page, agents.c.org_id == org_id, *_conditions(wanted))
+    async def search(self, org_id: UUID, criteria: AgentFilter, page: Page) -> Listed[Agent]:
+        return await self.some(page, agents.c.org_id == org_id, *_conditions(criteria))
 
     async def store_facts(self, agent_id: UUID, facts: Mapping[str, str]) -> None:
         async with self._database.statement() as connection:
@@ -96,16 +98,16 @@ class SqlAgents(ResourceTable[Agent]):
         return time
 
 
-def _conditions(wanted: AgentFilter) -> list[ColumnElement[bool]]:
+def _conditions(criteria: AgentFilter) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
-    if wanted.name is not None:
-        conditions.append(agents.c.name == wanted.name)
-    if wanted.search is not None:
-        conditions.append(func.lower(agents.c.name).contains(wanted.search.lower(), autoescape=True))
-    if wanted.seen_after is not None:
-        conditions.append(agents.c.last_seen > wanted.seen_after)
-    if wanted.not_seen_after is not None:
-        conditions.append(or_(agents.c.last_seen.is_(None), agents.c.last_seen <= wanted.not_seen_after))
+    if criteria.name is not None:
+        conditions.append(agents.c.name == criteria.name)
+    if criteria.search is not None:
+        conditions.append(func.lower(agents.c.name).contains(criteria.search.lower(), autoescape=True))
+    if criteria.seen_after is not None:
+        conditions.append(agents.c.last_seen > criteria.seen_after)
+    if criteria.not_seen_after is not None:
+        conditions.append(or_(agents.c.last_seen.is_(None), agents.c.last_seen <= criteria.not_seen_after))
     return conditions
 
 

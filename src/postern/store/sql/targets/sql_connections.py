@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from sqlalchemy import ColumnElement, Label, Select, Table, bindparam, func, or_, select, true, update
 from sqlalchemy import Connection as DatabaseConnection
-from sqlalchemy import Label, Table, bindparam, func, or_, select, true, update
 
+from postern.domain.facets import Facet
 from postern.domain.lists import Listed, Page
 from postern.domain.rules.access import Reach
 from postern.domain.sessions.session import SessionStatus
 from postern.domain.targets.connection import Connection, Toggle
+from postern.domain.targets.connection_use import ConnectionFacet
 from postern.domain.targets.resource import TagUse
 from postern.store.database import Database
 from postern.store.encryption import Encryption
@@ -23,7 +26,8 @@ from postern.store.schema.target_tables import connection_guardrails, connection
 from postern.store.sql.resource_table import ResourceTable, one_of, replace_rows
 from postern.store.sql.rows import as_uuid, connection_of, connection_values, count_of, guardrail_ids_column, page_of
 from postern.store.sql.runbooks.sql_issue_templates import hold_template
-from postern.store.sql.targets.connection_conditions import conditions_of, each_tag, within
+from postern.store.sql.sql_facets import facet_statement, read_facet
+from postern.store.sql.targets.connection_conditions import conditions_of, each_tag, status_of, within
 from postern.store.sql.targets.sql_resources import ensure_resource
 from postern.store.threaded import Executor
 
@@ -91,18 +95,38 @@ class SqlConnections(ResourceTable[Connection]):
         return None if row is None else await connection_of(row, self._encryption, secrets=secrets)
 
     async def search(
-        self, org_id: UUID, wanted: ConnectionFilter, page: Page, secrets: SecretUse = SecretUse.ALL
+        self, org_id: UUID, criteria: ConnectionFilter, page: Page, secrets: SecretUse = SecretUse.ALL
     ) -> Listed[Connection]:
-        conditions = conditions_of(wanted, self._database.is_sqlite)
+        conditions = conditions_of(criteria, self._database.is_sqlite)
         async with self._database.statement() as connection:
             if conditions:
                 own_conditions = (connections.c.org_id == org_id, *conditions)
                 rows = self._all.where(*own_conditions).limit(page.limit).offset(page.offset)
                 count = count_of(connections, *own_conditions)
-                found, total = await connection.run_sync(lambda connection: page_of(connection, rows, count))
+                page_rows, total = await connection.run_sync(lambda connection: page_of(connection, rows, count))
             else:
-                found, total = await connection.run_sync(lambda connection: _whole_list(connection, org_id, page))
-        return Listed([await connection_of(row, self._encryption, secrets=secrets) for row in found], total)
+                page_rows, total = await connection.run_sync(lambda connection: _whole_list(connection, org_id, page))
+        return Listed([await connection_of(row, self._encryption, secrets=secrets) for row in page_rows], total)
+
+    async def facets(
+        self, org_id: UUID, criteria: ConnectionFilter, names: Collection[ConnectionFacet]
+    ) -> Mapping[ConnectionFacet, Facet]:
+        conditions = (connections.c.org_id == org_id, *conditions_of(criteria, self._database.is_sqlite))
+        statements = {name: self._facet(name, criteria.alive_after, conditions) for name in names}
+        async with self._database.statement() as statement:
+            return await statement.run_sync(
+                lambda connection: {name: read_facet(connection, query) for name, query in statements.items()}
+            )
+
+    def _facet(
+        self, name: ConnectionFacet, alive_after: datetime | None, conditions: Sequence[ColumnElement[bool]]
+    ) -> Select[Any]:
+        if name is ConnectionFacet.TAG:
+            tag = each_tag(self._database.is_sqlite)
+            return facet_statement(tag.c.key + "=" + tag.c.value, connections.join(tag, true()), *conditions)
+        if name is ConnectionFacet.STATUS:
+            return facet_statement(status_of(alive_after), connections, *conditions)
+        return facet_statement(connections.c[name], connections, *conditions)
 
     async def open_sessions(self, connection_id: UUID) -> list[UUID]:
         live = select(sessions.c.id).where(
@@ -125,10 +149,10 @@ class SqlConnections(ResourceTable[Connection]):
             rows = (await connection.execute(query)).all()
         by_name: dict[str, UUID] = {row.name: row.id for row in rows}
         by_id: dict[UUID | None, UUID] = {row.id: row.id for row in rows}
-        found = {
+        keys_by_name = {
             names_or_id: by_name.get(names_or_id) or by_id.get(as_uuid(names_or_id)) for names_or_id in names_or_ids
         }
-        return {given: key for given, key in found.items() if key is not None}
+        return {name: key for name, key in keys_by_name.items() if key is not None}
 
     async def for_runbooks(self, org_id: UUID, reach: Reach | None, name_or_id: str | None) -> Mapping[UUID, str]:
         query = (
@@ -152,10 +176,10 @@ class SqlConnections(ResourceTable[Connection]):
         count = select(func.count()).select_from(used.subquery())
         query = used.order_by(tag.c.key, tag.c.value).limit(page.limit).offset(page.offset)
         async with self._database.statement() as connection:
-            found, total = await connection.run_sync(lambda connection: page_of(connection, query, count))
-        return Listed([TagUse(**row) for row in found], total)
+            page_rows, total = await connection.run_sync(lambda connection: page_of(connection, query, count))
+        return Listed([TagUse(**row) for row in page_rows], total)
 
 
 def _whole_list(connection: DatabaseConnection, org_id: UUID, page: Page) -> tuple[list[Row], int]:
-    found = _PAGE.rows(connection, {"org": org_id, "limit": page.limit, "offset": page.offset})
-    return found, _COUNT.rows(connection, {"org": org_id})[0]["total"]
+    rows = _PAGE.rows(connection, {"org": org_id, "limit": page.limit, "offset": page.offset})
+    return rows, _COUNT.rows(connection, {"org": org_id})[0]["total"]

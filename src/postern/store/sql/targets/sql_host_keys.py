@@ -26,11 +26,11 @@ class SqlHostKeys:
         return None if row is None else _key_of(row)
 
     async def pin(self, key: HostKey) -> HostKey:
-        # The connection's row is locked: two that meet a key wait for each other, and whoever moves the connection too.
+        # Locked, so that sessions that pin a key wait for each other, and for a change of the connection.
         leads = select(connections.c.place).where(connections.c.id == key.connection_id).with_for_update()
         async with self._database.transaction() as transaction:
             if (await transaction.execute(leads)).scalar_one_or_none() != key.place:
-                raise Conflict("the connection has a different target now, or was deleted; connect again")
+                raise Conflict("the connection's target was just changed, or the connection was deleted; connect again")
             result = await transaction.execute(_at(key.connection_id, key.place))
             first = result.mappings().one_or_none()
             if first is not None:

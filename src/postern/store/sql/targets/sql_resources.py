@@ -44,11 +44,11 @@ class SqlResources:
         return found_resources[0] if found_resources else None
 
     async def remove(self, org_id: UUID, name: str) -> bool:
-        own = (resources.c.org_id == org_id, resources.c.name == name)
+        condition = (resources.c.org_id == org_id, resources.c.name == name)
         async with self._database.transaction() as transaction:
-            # Whoever gives it a connection at this moment holds this row, and its connection is seen afterwards.
-            await transaction.execute(select(resources.c.id).where(*own).with_for_update())
-            removed = await transaction.execute(delete(resources).where(*own, ~_has_connections()))
+            # A concurrent request that adds a connection has locked this row; its connection is visible afterwards.
+            await transaction.execute(select(resources.c.id).where(*condition).with_for_update())
+            removed = await transaction.execute(delete(resources).where(*condition, ~_has_connections()))
             return removed.rowcount == 1
 
 
@@ -91,6 +91,6 @@ async def _load_resources(
     return [_resource_of(row, named.get(row["name"], {}), totals.get(row["name"], 0)) for row in rows]
 
 
-def _resource_of(row: Row, held: dict[UUID, str], total: int) -> Resource:
+def _resource_of(row: Row, connection_names: dict[UUID, str], total: int) -> Resource:
     values: dict[str, Any] = dict(row)
-    return Resource(**values, connections=held, total=total)
+    return Resource(**values, connections=connection_names, total=total)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -11,18 +12,28 @@ from sqlalchemy import delete, insert, select, update
 
 from postern.domain.targets.target_task import TargetTask, TargetTaskKind, TargetTest
 from postern.store.database import Database
+from postern.store.encryption.encryption_vault import Encryption
 from postern.store.schema.target_tables import connections, target_tasks, target_tests
 
 _OWN = ("id", "org_id", "principal_id", "connection_id", "source", "created_at")
 
 
+# Values of a script's parameters, which are sealed in sessions, too.
+_SEALED = frozenset({"parameters"})
+
+
 class SqlTargetTasks:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, encryption: Encryption) -> None:
         self._database = database
+        self._encryption = encryption
 
     async def add(self, target_task: TargetTask) -> None:
         values = {name: getattr(target_task, name) for name in _OWN}
-        values |= {"kind": target_task.kind, "arguments": dict(target_task.arguments)}
+        arguments = {
+            name: await self._seal(target_task.id, value) if name in _SEALED else value
+            for name, value in target_task.arguments.items()
+        }
+        values |= {"kind": target_task.kind, "arguments": arguments}
         async with self._database.statement() as connection:
             await connection.execute(insert(target_tasks).values(values))
 
@@ -38,14 +49,24 @@ class SqlTargetTasks:
             row = (await connection.execute(statement)).mappings().one_or_none()
         if row is None:
             return None
-        return TargetTask(
-            kind=TargetTaskKind(row["kind"]), arguments=row["arguments"], **{name: row[name] for name in _OWN}
-        )
+        arguments = {
+            name: await self._open(task_id, value) if name in _SEALED else value
+            for name, value in row["arguments"].items()
+        }
+        return TargetTask(kind=TargetTaskKind(row["kind"]), arguments=arguments, **{name: row[name] for name in _OWN})
+
+    async def _seal(self, task_id: UUID, value: str) -> str:
+        sealed = await self._encryption.seal(value.encode(), row=f"errands/{task_id}", org_id=None)
+        return base64.b64encode(sealed).decode()
+
+    async def _open(self, task_id: UUID, value: str) -> str:
+        sealed = base64.b64decode(value)
+        return (await self._encryption.open(sealed, row=f"errands/{task_id}", org_id=None)).decode()
 
     async def answer(self, task_id: UUID, worker: str, answer: str, at: datetime) -> bool:
-        own = (target_tasks.c.id == task_id, target_tasks.c.worker == worker, target_tasks.c.done_at.is_(None))
+        condition = (target_tasks.c.id == task_id, target_tasks.c.worker == worker, target_tasks.c.done_at.is_(None))
         async with self._database.statement() as connection:
-            done = await connection.execute(update(target_tasks).where(*own).values(answer=answer, done_at=at))
+            done = await connection.execute(update(target_tasks).where(*condition).values(answer=answer, done_at=at))
         return done.rowcount == 1
 
     async def look(self, task_id: UUID) -> tuple[str | None, str | None]:

@@ -95,7 +95,7 @@ def exit_code(result: ExecResult) -> int | None:
 
 
 def ask(review: ReviewShape, session_id: str) -> None:
-    """Print who must approve, and where."""
+    """Print the required approvers, and where they decide."""
     print_lines(
         f"this needs approval: {missing_approvals(review)}",
         f"approvers decide at {review['url']} or with `postern reviews approve {review['id']}`",
@@ -127,7 +127,7 @@ def status_of(review: ReviewShape | Row) -> str:
 
 
 def outcome_line(review: ReviewShape) -> str:
-    """Return how a review ended, with who rejected it and why."""
+    """Return how a review ended, with the reviewer that rejected it and the reason."""
     refused = [voice for voice in review["voices"] if voice["status"] != ReviewStatus.APPROVED]
     by = "".join(f" by {display_name(voice['reviewed_by'])}" for voice in refused)
     why = f": {review['rejection_reason']}" if review["rejection_reason"] else ""
@@ -137,7 +137,7 @@ def outcome_line(review: ReviewShape) -> str:
 
 
 def access_lines(review: ReviewShape) -> list[str]:
-    """Print who must approve a review of access, and where."""
+    """Print the required approvers of a review of access, and where they decide."""
     return [
         f"access to {review['connection']} needs approval: {missing_approvals(review)}",
         f"approvers decide at {review['url']} or with `postern reviews approve {review['id']}`",
@@ -182,9 +182,9 @@ def missing_approvals(review: ReviewShape) -> str:
     )
 
 
-def display_name(given: dict[str, Any]) -> str:
+def display_name(user: dict[str, Any]) -> str:
     """Return a user's e-mail address, or their name if there is none."""
-    return str(given["email"] or given["name"] or given["id"])
+    return str(user["email"] or user["name"] or user["id"])
 
 
 def _describe_demand(demand: dict[str, Any]) -> str:
