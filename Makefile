@@ -3,6 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py')
+# What the web application is built from.
+WEB := $(shell find web -type f -not -path '*/node_modules/*' -not -name schema.d.ts)
+API := $(shell find src/postern/api -name '*.py')
+WEB_BUILT := src/postern/web/dist/.sources
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # What runs compiled where it can be is tested both ways: from its source by people, since compiling takes longer than
 # most tests do, as it is installed by continuous integration, where real clients meet it, and in both by `make test-all`.
@@ -15,9 +19,10 @@ HOT_TESTS := tests/interception tests/inspection/test_*.py tests/inspection/guar
 # that no bytecode is kept.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode $(BIN)/pytest -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder --instafail --timeout 600
 FAST := not slow and not huge
+NPM := PATH=$(CURDIR)/$(BIN):$$PATH npm --prefix web
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-changed test-all bench lint format services drivers mutants proto docs clean test-compiled
+.PHONY: help up web web-dev test test-changed test-all bench lint format services drivers mutants proto pictures docs clean test-compiled
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,14 +30,14 @@ help: ## this list
 up: $(VENV)/.installed ## install, and run the gateway with its demo database (Ctrl-C stops it)
 	@exec $(BIN)/postern up
 
-test: lint services $(if $(CI),test-compiled) ## lint, types and the everyday tests (ROOM=protocols: those of one room)
+test: lint services $(WEB_BUILT) $(if $(CI),test-compiled) ## lint, types and the everyday tests (ROOM=protocols: those of one room)
 	@$(PYTEST) -m "$(FAST)" $(if $(ROOM),$(addprefix tests/,$(ROOM)),$(if $(CI),--durations=30 $(addprefix --ignore=,$(wildcard $(HOT_TESTS))),--everyday))
 
-test-changed: lint services ## tests that what was changed since BASE=HEAD is likely to affect
+test-changed: lint services $(WEB_BUILT) ## tests that what was changed since BASE=HEAD is likely to affect
 	@$(PYTEST) -m "$(FAST)" $$($(BIN)/python scripts/affected_tests.py $(or $(BASE),HEAD))
 
 test-all: export POSTERN_TEST_EXAMPLES = thorough
-test-all: lint services drivers $(VENV)/.installed ## everything, the slow and the huge tests too
+test-all: lint services $(WEB_BUILT) drivers $(VENV)/.installed ## everything, the slow and the huge tests too
 	@POSTERN_TEST_INSTALLED=1 $(PYTEST) -m "not huge" -o pythonpath=. $(wildcard $(HOT_TESTS))
 	@POSTERN_TEST_INSTALLED=1 $(BIN)/pytest -q -m huge -o pythonpath=. tests/e2e
 	@$(PYTEST) -m "not huge"
@@ -41,17 +46,19 @@ test-all: lint services drivers $(VENV)/.installed ## everything, the slow and t
 test-compiled: $(VENV)/.installed-dev $(VENV)/.installed # the hot path once more, as it is installed
 	@POSTERN_TEST_INSTALLED=1 $(PYTEST) -m "$(FAST)" --durations=30 -o pythonpath=. $(wildcard $(HOT_TESTS))
 
-lint: $(VENV)/.installed-dev ## style and types
+lint: $(VENV)/.installed-dev $(WEB_BUILT) ## style and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(NPM) run --silent check
 
 format: $(VENV)/.installed-dev ## put the code into its standard form
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+	@$(NPM) run --silent format
 
 services: $(VENV)/.installed-dev ## install the servers and tools that tests use (Debian, Ubuntu)
-	@scripts/install-services postgresql pgbench mariadbd mariadb-ed25519 mysql xmlsec1 faketime git sshd ssh sshpass rsync sysbench
+	@scripts/install-services postgresql pgbench mariadbd mariadb-ed25519 mysql xmlsec1 faketime git sshd ssh sshpass rsync sysbench chromium
 
 drivers: # … and the languages of drivers that the slow tests use
 	@scripts/install-services go javac mvn
@@ -64,8 +71,17 @@ mutants: $(VENV)/.installed-dev ## change the critical rooms at random and see w
 	@$(PIP) cosmic-ray
 	@$(BIN)/python scripts/mutation_test.py $(ARGS)
 
+web: $(WEB_BUILT) ## build the web application into src/postern/web/dist
+
+web-dev: $(WEB_BUILT) ## … and serve it while it is changed, in front of the gateway that `make up` runs
+	@$(NPM) run dev
+
 proto: $(VENV)/.installed-dev ## generate the control service's code from proto/
 	@$(BIN)/python scripts/generate_control.py
+
+pictures: services $(WEB_BUILT) ## take the pictures of the documentation and of the visual tests anew
+	@POSTERN_PICTURES=$(CURDIR)/docs/pictures $(BIN)/pytest -q -n 0 tests/web/test_journey.py
+	@POSTERN_SNAPSHOTS=write $(BIN)/pytest -q -n 0 tests/web/test_snapshots.py
 
 docs: $(VENV)/.installed ## write the generated pages anew
 	@$(BIN)/python scripts/generate_docs.py
@@ -78,7 +94,7 @@ $(VENV)/.made: scripts/make-venv
 	@scripts/make-venv $(VENV) $(PYTHON)
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.made pyproject.toml setup.py constraints.txt $(SOURCES)
+$(VENV)/.installed: $(VENV)/.made pyproject.toml setup.py constraints.txt $(SOURCES) $(WEB)
 	@rm -rf build  # modules that were removed since would be installed again
 	@echo "Installing into $(VENV); with a C compiler the hot path is compiled, which takes minutes (POSTERN_COMPILE=0 leaves it out)."
 	@$(PIP) .
@@ -89,3 +105,9 @@ $(VENV)/.installed-dev: $(VENV)/.made pyproject.toml setup.py constraints.txt
 	@echo "Installing what tests need into $(VENV); with a C compiler the hot path is compiled, which takes minutes."
 	@$(PIP) '.[dev]'
 	@touch $(VENV)/.installed $@
+
+# The types of the API's client come from the application itself, so they cannot differ from it.
+$(WEB_BUILT): $(WEB) $(API) $(VENV)/.installed-dev scripts/build_web.py scripts/generate_web_types.py
+	@PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python scripts/build_web.py --development
+	@PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python scripts/generate_web_types.py
+	@touch $@

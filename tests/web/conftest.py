@@ -1,0 +1,164 @@
+"""The web application in Chromium, served by a whole gateway. Each test fails if its page breaks the content security
+policy, asks another origin for anything, or logs an error."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, ViewportSize, expect, sync_playwright
+from tests.support.running import Gateway, started
+from tests.web.people import PASSWORD
+
+from postern.web.web_assets import BUILT
+
+expect.set_options(timeout=20_000)  # a busy machine; what is there earlier passes earlier
+ROOT = Path(__file__).resolve().parents[2]
+AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+DESKTOP, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=360, height=740)
+QUIET = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
+# Errors that are answers: the page needs a login; there is no tracker or repository of runbooks yet.
+_ANSWERS_WITH_AN_ERROR = ("/api/login/session", "/api/integrations/tracker", "/api/runbooks")
+WATCH = """
+window.__violations = [];
+document.addEventListener("securitypolicyviolation", (event) =>
+  window.__violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
+"""
+
+
+def require(found: bool, what: str) -> None:
+    """Skip the test without it; continuous integration fails."""
+    if found:
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One for each file: its event loop, which runs as long as the browser, would be in the way of other tests'."""
+    program = shutil.which("chromium") or ""
+    require(bool(program), "Chromium is missing; run `make services`")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=QUIET)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def gateway_settings() -> dict[str, str]:
+    """Variables of the gateway, without their POSTERN_, for files that need others than the defaults."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def gateway(gateway_settings: dict[str, str]) -> Iterator[Gateway]:
+    require((BUILT / "index.html").is_file(), "the web application is not built; run `make web`")
+    with started(again=False, **gateway_settings) as running:
+        yield running
+
+
+@dataclass
+class Visit:
+    """One browser with its page. `problems` are what no page may have, `other_origins` where it may go all the same."""
+
+    page: Page
+    url: str
+    expected_errors: list[str] = field(default_factory=list)
+    other_origins: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def watch(self) -> None:
+        self.page.add_init_script(WATCH)
+        self.page.on("request", self._see_request)
+        self.page.on("console", self._see_message)
+        self.page.on("pageerror", lambda error: self._see_error(str(error)))
+
+    def _see_request(self, request: Request) -> None:
+        parts, own = urlsplit(request.url), urlsplit(self.url)
+        if request.url.startswith(tuple(self.other_origins)):
+            return
+        if parts.scheme not in {"blob", "data"} and parts.netloc.rpartition(":")[2] != own.netloc.rpartition(":")[2]:
+            self.problems.append(f"request to another origin: {request.url}")
+
+    def _see_message(self, message: ConsoleMessage) -> None:
+        # Chromium logs each answer that is an error.
+        path = message.location["url"].partition("?")[0]
+        if message.type == "error" and not path.endswith(_ANSWERS_WITH_AN_ERROR):
+            self._see_error(message.text)
+
+    def _see_error(self, text: str) -> None:
+        if not any(expected in text for expected in self.expected_errors):
+            self.problems.append(f"console: {text}")
+
+    def check(self) -> None:
+        self.problems += [f"policy: {violation}" for violation in self.page.evaluate("window.__violations ?? []")]
+        assert self.problems == []
+
+    def open(self, path: str = "/") -> None:
+        self.page.goto(self.url + path)
+
+    def log_in(self, email: str, password: str = PASSWORD) -> None:
+        self.page.get_by_label("E-mail address").fill(email)
+        self.page.get_by_label("Password").fill(password)
+        self.page.get_by_role("button", name="Log in").click()
+
+    def accessibility(self) -> list[str]:
+        """Return the violations of WCAG 2.2 AA that axe finds, each with the elements."""
+        self.page.evaluate(AXE.read_text())
+        tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+        result: dict[str, Any] = self.page.evaluate(
+            "(tags) => window.axe.run(document, { runOnly: { type: 'tag', values: tags } })", tags
+        )
+        return [f"{found['id']}: {[node['html'] for node in found['nodes']]}" for found in result["violations"]]
+
+
+@contextmanager
+def storing_preferences(page: Page) -> Iterator[None]:
+    """Wait until the gateway has stored what is changed inside: the page shows it before."""
+    with page.expect_response(
+        lambda answer: answer.request.method == "PUT" and answer.url.endswith("/preferences") and answer.ok
+    ):
+        yield
+
+
+@pytest.fixture
+def visit(browser: Browser, gateway: Gateway) -> Iterator[Visit]:
+    with visiting(browser, gateway) as made:
+        yield made
+
+
+@contextmanager
+def visiting(browser: Browser, gateway: Gateway, size: ViewportSize = DESKTOP, **options: Any) -> Iterator[Visit]:
+    """A browser of its own, with no cookies. At its end all that went wrong in it fails the test."""
+    context = browser.new_context(viewport=size, locale="en-GB", **options)
+    context.set_default_timeout(30_000)  # a busy machine
+    made = Visit(context.new_page(), gateway.told["api_url"])
+    made.watch()
+    try:
+        yield made
+        made.check()
+    finally:
+        context.close()
+
+
+LOOKS = {"light": (DESKTOP, "light"), "dark": (DESKTOP, "dark"), "phone": (PHONE, "light")}
+
+
+@contextmanager
+def visiting_as(browser: Browser, gateway: Gateway, email: str, look: str) -> Iterator[Visit]:
+    """A browser in one of LOOKS, in which this user is logged in; nothing moves in it."""
+    size, scheme = LOOKS[look]
+    with visiting(browser, gateway, size, color_scheme=scheme, reduced_motion="reduce") as visit:
+        visit.open("/")
+        visit.log_in(email)
+        expect(visit.page.get_by_role("navigation", name="Main navigation")).to_be_visible()
+        yield visit

@@ -1,0 +1,35 @@
+"""What users do with the controls of a page, in one way for all tests."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Locator, Page
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    """Choose an option of a list that a button opens: the first with this label."""
+    page.get_by_role("button", name=label).first.click()
+    page.get_by_role("option", name=option, exact=True).click()
+
+
+def pick(scope: Page | Locator, label: str, name: str) -> None:
+    """Find a name by typing it, and take it."""
+    box = scope.get_by_role("combobox", name=label)
+    box.click()
+    box.fill(name)
+    box.page.get_by_role("option", name=name, exact=True).click()
+
+
+def add_name(scope: Page | Locator, label: str, name: str) -> None:
+    """Add a name to a list of names, whose menu stays open for the next one."""
+    pick(scope, label, name)
+    (scope if isinstance(scope, Page) else scope.page).keyboard.press("Escape")
+
+
+def run_script(page: Page, script: str) -> None:
+    """Run a script instead of what is in the editor. That is deleted first: Chromium tries to give new text the style
+    of a selection that it replaces, which the policy blocks."""
+    editor = page.get_by_role("textbox", name="Script")
+    editor.press("Control+a")
+    editor.press("Delete")
+    page.keyboard.insert_text(script)
+    editor.press("Control+Enter")

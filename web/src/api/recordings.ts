@@ -1,0 +1,49 @@
+// Recorded terminals: read page by page, or live while their session is open.
+
+import type { RecordedEvent } from "../engines/replay/recording";
+import { api, unwrap } from "./client";
+
+const PAGE = 2_000;
+
+/** Read the events of a recorded terminal, a page at a time. */
+export async function* readEvents(id: string, signal: AbortSignal): AsyncGenerator<RecordedEvent[]> {
+  let cursor: string | undefined;
+  do {
+    const query = { expand: ["event_stream"], events: ["o", "e", "r"], limit: PAGE, ...(cursor && { cursor }) };
+    const pending = api.GET("/api/sessions/{session_id}", { params: { path: { session_id: id }, query }, signal });
+    const session = (await unwrap(pending)) as { event_stream: RecordedEvent[] | null };
+    yield session.event_stream ?? [];
+    cursor = (await pending).response.headers.get("Next-Cursor") ?? undefined;
+  } while (cursor !== undefined && !signal.aborted);
+}
+
+interface WatchHandlers {
+  onEvents: (events: RecordedEvent[]) => void;
+  /** The session ended. */
+  onEnd: () => void;
+  /** Watching ended before the session did. */
+  onCut: (reason: string) => void;
+}
+
+/** Watch a session; call what this returns to stop. */
+export function watchSession(id: string, { onEvents, onEnd, onCut }: WatchHandlers): () => void {
+  const source = new EventSource(`/api/sessions/${encodeURIComponent(id)}/stream`);
+  const take = (message: MessageEvent<string>) => {
+    const event = JSON.parse(message.data) as { time: number; type: string; payload: string };
+    onEvents([[event.time, event.type, event.payload]]);
+  };
+  source.addEventListener("event", take);
+  source.addEventListener("size", take);
+  source.addEventListener("session_end", () => {
+    source.close();
+    onEnd();
+  });
+  source.addEventListener("cut", (message: MessageEvent<string>) => {
+    source.close();
+    onCut(String((JSON.parse(message.data) as { reason?: unknown }).reason ?? ""));
+  });
+  source.addEventListener("error", () => {
+    if (source.readyState === EventSource.CLOSED) onCut("");
+  });
+  return () => source.close();
+}

@@ -1,0 +1,31 @@
+// The two routes that all others are below: the whole application, and the part of it that needs a login.
+
+import type { QueryClient } from "@tanstack/react-query";
+import { createRootRouteWithContext, createRoute, redirect } from "@tanstack/react-router";
+import { FactorRequired, userQuery } from "../api/account";
+import { PROVIDER_FAILURE } from "../engines/next";
+import { textsOf } from "../engines/search";
+import { ErrorScreen, NotFoundScreen } from "../screens/errors/errors";
+import { Shell } from "./shell";
+
+export const rootRoute = createRootRouteWithContext<{ queries: QueryClient }>()({
+  notFoundComponent: NotFoundScreen,
+  errorComponent: ErrorScreen,
+});
+
+/** All screens that need a login. Without one they lead to it, and back. */
+export const shellRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  id: "shell",
+  component: Shell,
+  // An identity provider leads back here also where it does not log the user in; the login then says why.
+  validateSearch: (search: Record<string, unknown>) => textsOf(search, PROVIDER_FAILURE),
+  beforeLoad: async ({ context, location }) => {
+    const user = await context.queries.ensureQueryData(userQuery).catch((error: unknown) => {
+      if (error instanceof FactorRequired) throw redirect({ to: "/second-factor", search: { next: location.href } });
+      throw error;
+    });
+    if (user === null) throw redirect({ to: "/login", search: { next: location.href } });
+    return { user };
+  },
+});

@@ -1,0 +1,62 @@
+// Which parts of a SQL text are code: quotes and comments are skipped. Enough for an editor's help, not for rules.
+
+/** A piece of code between quotes and comments. */
+export interface Code {
+  start: number;
+  text: string;
+}
+
+const SKIPPED = [
+  /--[^\n]*/y,
+  /\/\*[\s\S]*?(?:\*\/|$)/y,
+  /'(?:[^']|'')*(?:'|$)/y,
+  /\$([A-Za-z_]\w*|)\$[\s\S]*?(?:\$\1\$|$)/y,
+];
+
+/** Return the code of a text. Names in double quotes or backticks are code. */
+export function codeOf(text: string): Code[] {
+  const pieces: Code[] = [];
+  let start = 0;
+  for (let at = 0; at < text.length; ) {
+    const length = skippedAt(text, at);
+    if (length === 0) {
+      at += 1;
+      continue;
+    }
+    if (at > start) pieces.push({ start, text: text.slice(start, at) });
+    at += length;
+    start = at;
+  }
+  if (start < text.length) pieces.push({ start, text: text.slice(start) });
+  return pieces;
+}
+
+function skippedAt(text: string, at: number): number {
+  for (const pattern of SKIPPED) {
+    pattern.lastIndex = at;
+    const match = pattern.exec(text);
+    if (match) return match[0].length;
+  }
+  return 0;
+}
+
+const PLACEHOLDER = /(?<![\w:)\]"'])[:](?!:)([A-Za-z_]\w*)/g;
+
+/** Return the names of placeholders `:name`, each once. Casts, slices and times are no placeholders. */
+export function placeholdersOf(text: string): string[] {
+  const names = codeOf(text).flatMap((piece) => [...piece.text.matchAll(PLACEHOLDER)].map((match) => match[1] ?? ""));
+  return [...new Set(names)];
+}
+
+/** Return the statement that the cursor is in, by semicolons in code. */
+export function statementAt(text: string, cursor: number): { start: number; end: number } {
+  let start = 0;
+  for (const piece of codeOf(text)) {
+    for (const match of piece.text.matchAll(/;/g)) {
+      const at = piece.start + (match.index ?? 0);
+      if (at < cursor) start = at + 1;
+      else return { start, end: at };
+    }
+  }
+  return { start, end: text.length };
+}

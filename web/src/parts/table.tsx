@@ -1,0 +1,54 @@
+import type { ReactNode } from "react";
+import styles from "./table.module.css";
+
+export interface Column<Row> {
+  title: string;
+  cell: (row: Row) => ReactNode;
+}
+
+interface Props<Row> {
+  label: string;
+  columns: Column<Row>[];
+  rows: Row[];
+  keyOf: (row: Row) => string;
+}
+
+/** A dense list. On narrow screens each row becomes a block with the column's title before each cell. */
+export function Table<Row>({ label, columns, rows, keyOf }: Props<Row>) {
+  return (
+    <table className={styles.table} aria-label={label}>
+      <thead>
+        <tr>
+          {columns.map((column) => (
+            <th key={column.title} scope="col">
+              {column.title}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={keyOf(row)}>
+            {columns.map((column) => (
+              <td key={column.title} data-title={column.title}>
+                {column.cell(row)}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** Rows of the size that is to come, shown only if loading takes longer than a moment. */
+export function Skeleton({ rows = 8 }: { rows?: number }) {
+  return (
+    <div className={styles.skeleton} aria-hidden="true">
+      {Array.from({ length: rows }, (_, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: placeholders have no identity
+        <div key={index} />
+      ))}
+    </div>
+  );
+}

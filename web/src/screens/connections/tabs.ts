@@ -1,0 +1,2 @@
+export const TABS = ["open", "access", "activity", "rules", "settings"] as const;
+export type Tab = (typeof TABS)[number];

@@ -1,0 +1,31 @@
+export const text = {
+  title: (name: string) => `Hello, ${name}`,
+  connections: "Your connections",
+  noConnections: "Pin a connection, or open one: then it is here.",
+  waiting: "Waiting for your review",
+  running: "Your open sessions",
+  nothingWaits: "No request is waiting for you.",
+  nothingRuns: "You have no open sessions.",
+  requestedBy: (name: string) => `requested by ${name}`,
+  allConnections: "All connections",
+  recent: "used",
+  journey: {
+    title: "First steps with this gateway",
+    hint: "The demo is a shop with fictional customers. Nothing here can be broken.",
+    dismiss: "Hide first steps",
+    done: "Done:",
+    steps: {
+      query: "Run a query on the demo",
+      masked: "See masked cells",
+      refused: "See a denied statement",
+      replay: "See what was recorded",
+      connection: "Create a connection of your own",
+      invite: "Invite another user",
+    },
+    try: {
+      query: "select id, name from customers limit 5",
+      masked: "select name, email, card from customers limit 5",
+      refused: "drop table customers",
+    },
+  },
+};

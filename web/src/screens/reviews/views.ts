@@ -1,0 +1,3 @@
+/** What the list of reviews can show; the address says which. */
+export const VIEWS = ["waiting", "mine", "all"] as const;
+export type View = (typeof VIEWS)[number];

@@ -1,0 +1,153 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useParams } from "@tanstack/react-router";
+import { useUser } from "../../api/account";
+import { useConnections } from "../../api/lists";
+import { useNames } from "../../api/names";
+import { addressOf } from "../../api/resource";
+import { common } from "../../messages/common";
+import { Button } from "../../parts/button";
+import { Field } from "../../parts/field";
+import { Fields } from "../../parts/form";
+import { NameChoice } from "../../parts/name-choice";
+import { Names } from "../../parts/names";
+import { Notice } from "../../parts/notice";
+import { Page } from "../../parts/page";
+import { ResourceEditor } from "../../parts/resource-editor";
+import { BLANK_RULE, type RuleDraft, repositoriesQuery, ruleBody, ruleDraft, rules } from "./data";
+import { text } from "./messages";
+import styles from "./runbooks.module.css";
+
+export function NewRuleScreen() {
+  return (
+    <Page title={text.rule.newTitle} aside={<Link to="/runbooks/rules">{text.rule.all}</Link>}>
+      <Editor name={undefined} />
+    </Page>
+  );
+}
+
+export function RuleScreen() {
+  const { name } = useParams({ from: "/shell/runbooks/rules/$name" });
+  return (
+    <Page title={text.rule.title(name)} aside={<Link to="/runbooks/rules">{text.rule.all}</Link>}>
+      <Editor key={name} name={name} />
+    </Page>
+  );
+}
+
+function Editor({ name }: { name: string | undefined }) {
+  const { is_admin } = useUser();
+  const navigate = useNavigate();
+  const moved = (next: string | null) =>
+    void (next === null
+      ? navigate({ to: "/runbooks/rules" })
+      : navigate({ to: "/runbooks/rules/$name", params: { name: next } }));
+  return (
+    <ResourceEditor
+      resource={rules}
+      name={name}
+      blank={BLANK_RULE}
+      draftOf={ruleDraft}
+      bodyOf={ruleBody}
+      nameOf={addressOf}
+      onMoved={moved}
+      isReadOnly={!is_admin}
+      verbs={text.rule.verbs}
+      deletion={{
+        label: text.rule.delete,
+        title: text.rule.deleteTitle(name ?? ""),
+        text: text.rule.deleteText,
+      }}
+    >
+      {(draft, set, saved) => (
+        <>
+          {saved?.nowhere && (
+            <Notice kind="held">
+              <p>{text.rule.nowhere}</p>
+            </Notice>
+          )}
+          <RuleFields draft={draft} set={set} />
+        </>
+      )}
+    </ResourceEditor>
+  );
+}
+
+interface FieldsProps {
+  draft: RuleDraft;
+  set: (part: Partial<RuleDraft>) => void;
+}
+
+function RuleFields({ draft, set }: FieldsProps) {
+  const connections = useConnections().map(({ name }) => name);
+  return (
+    <>
+      <Field label={common.name} value={draft.name} onChange={(name) => set({ name })} maxLength={128} isRequired />
+      <Field
+        label={common.description}
+        value={draft.description}
+        onChange={(description) => set({ description })}
+        maxLength={10_000}
+      />
+      <Patterns draft={draft} set={set} />
+      <Names
+        label={text.rule.connections}
+        hint={text.rule.connectionsHint}
+        options={connections}
+        value={draft.connections}
+        onChange={(connections) => set({ connections })}
+        allowsOthers={false}
+      />
+      <Names
+        label={text.rule.groups}
+        hint={text.rule.groupsHint}
+        options={useNames("/api/users/groups")}
+        value={draft.groups}
+        onChange={(groups) => set({ groups })}
+        allowsOthers
+      />
+    </>
+  );
+}
+
+/** Which runbooks: those of a repository whose path begins in a certain way. */
+function Patterns({ draft: { runbooks }, set }: FieldsProps) {
+  const names = (useQuery(repositoriesQuery).data ?? []).map(({ repository }) => repository);
+  const change = (index: number, part: Partial<RuleDraft["runbooks"][number]>) =>
+    set({ runbooks: runbooks.map((other, place) => (place === index ? { ...other, ...part } : other)) });
+  return (
+    <Fields title={text.rule.runbooks}>
+      {runbooks.map(({ repository, name }, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: rows have no identity but their place while they are typed
+        // biome-ignore lint/a11y/useSemanticElements: a fieldset in a fieldset would need a legend of its own
+        <div key={index} role="group" aria-label={text.rule.pattern(index + 1)} className={styles.pattern}>
+          <NameChoice
+            label={text.rule.repository}
+            value={repository}
+            options={[...new Set([...(repository ? [repository] : []), ...names])]}
+            onChange={(repository) => change(index, { repository })}
+          />
+          <Field
+            label={text.rule.prefix}
+            hint={text.rule.prefixHint}
+            value={name}
+            onChange={(name) => change(index, { name })}
+          />
+          {runbooks.length > 1 && (
+            <Button
+              kind="quiet"
+              aria-label={text.rule.removePattern(index + 1)}
+              onPress={() => set({ runbooks: runbooks.filter((_, place) => place !== index) })}
+            >
+              ×
+            </Button>
+          )}
+        </div>
+      ))}
+      <div>
+        <Button onPress={() => set({ runbooks: [...runbooks, { repository: "", name: "" }] })}>
+          {text.rule.addPattern}
+        </Button>
+      </div>
+    </Fields>
+  );
+}

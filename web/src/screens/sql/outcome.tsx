@@ -1,0 +1,33 @@
+import { Link } from "@tanstack/react-router";
+import type { Execution } from "../../api/scripts";
+import { RunOutcome } from "../../parts/run-outcome";
+import type { Runner } from "../../parts/use-run";
+import { text } from "./messages";
+import styles from "./sql.module.css";
+
+/** What came of the run, with its session. */
+export function Outcome<Request>({ run }: { run: Runner<Request> }) {
+  return (
+    <div className={styles.outcome}>
+      <RunOutcome run={run} />
+      {run.state && run.phase !== "waiting" && <Summary state={run.state} hasResults={run.results !== null} />}
+    </div>
+  );
+}
+
+function Summary({ state, hasResults }: { state: Execution; hasResults: boolean }) {
+  const id = state.session_id;
+  return (
+    <p className={styles.summary}>
+      {hasResults && text.took(state.execution_time)}{" "}
+      {hasResults && (
+        <a href={`/api/sessions/${id}/results?format=csv&safe=true`} download={`results-${id}.csv`}>
+          {text.download}
+        </a>
+      )}{" "}
+      <Link to="/sessions/$id" params={{ id }}>
+        {text.session}
+      </Link>
+    </p>
+  );
+}
