@@ -60,7 +60,7 @@ async def confirm(page: httpx.AsyncClient, html: str, answer: str = "allow") -> 
 async def test_a_device_is_logged_in_by_who_confirms_its_code(api: Api) -> None:
     begun = await begin(api)
     assert re.fullmatch(r"[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}", begun["user_code"])
-    assert begun["verification_url"] == f"{API_URL}/api/login/device"
+    assert begun["verification_url"] == f"{API_URL}/device"
     assert begun["verification_url_complete"].endswith(f"?user_code={begun['user_code']}")
     waiting = await poll(api, begun)
     assert (waiting.status_code, waiting.json()) == (202, {"status": "authorization_pending"})

@@ -87,7 +87,7 @@ async def test_a_script_that_waits_is_a_202_with_its_review(guarded: Api) -> Non
     }
     assert review == {
         "id": review["id"],
-        "url": f"{(await guarded.as_bob.get('/serverinfo')).json()['api_url']}/api/reviews/page/{review['id']}",
+        "url": f"{(await guarded.as_bob.get('/serverinfo')).json()['api_url']}/reviews/{review['id']}",
         "session": answer["session_id"],
         "type": "onetime",
         "status": "PENDING",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gzip
+from html import escape
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
 from tests.api.conftest import Api
+from tests.support.world import API_URL
 
 from postern.web.web_assets import WebAssets, load_assets
 
-PAGE = '<meta name="postern-url" content="__API_URL__"><meta property="csp-nonce" nonce="__CSP_NONCE__">'
+PAGE = '<meta name="postern-url" content="__API_URL__"><meta property="csp-nonce" nonce="__CSP_NONCE__"><a href="__PLAIN_PAGE__">'
 
 
 @pytest.fixture
@@ -34,7 +37,7 @@ def test_without_a_built_application_there_are_no_assets(tmp_path: Path) -> None
 
 
 def test_page_has_a_new_nonce_each_time_and_only_there(assets: WebAssets) -> None:
-    first, second = assets.answer_page("http://localhost:7480"), assets.answer_page("http://localhost:7480")
+    first, second = (assets.answer_page("http://localhost:7480", "/?plain") for _ in range(2))
     assert first.content != second.content
     nonce = first.content.partition(b'nonce="')[2].partition(b'"')[0].decode()
     policy = first.headers["Content-Security-Policy"]
@@ -46,7 +49,7 @@ def test_page_has_a_new_nonce_each_time_and_only_there(assets: WebAssets) -> Non
 
 
 def test_attack_address_of_the_gateway_cannot_leave_its_attribute(assets: WebAssets) -> None:
-    assert b'content="http://a&quot;&gt;&lt;script&gt;"' in assets.answer_page('http://a"><script>').content
+    assert b'content="http://a&quot;&gt;&lt;script&gt;"' in assets.answer_page('http://a"><script>', "/").content
 
 
 @pytest.mark.parametrize(
@@ -138,3 +141,71 @@ async def test_without_the_application_there_are_plain_pages(api: Api) -> None:
     missing = await pages.get("/connections")
     assert missing.status_code == 404
     assert "installed without the web application" in missing.json()["message"]
+
+
+KEY = "7a4c3d0e-0000-4000-8000-000000000000"
+LINKS = [
+    (f"/reviews/{KEY}", f"/api/reviews/page/{KEY}"),
+    (f"/sessions/{KEY}", f"/api/sessions/{KEY}"),
+    ("/device", "/api/login/device"),
+    ("/device?user_code=BCDF-GHJK&organization=acme", "/api/login/device?user_code=BCDF-GHJK&organization=acme"),
+    ("/ssh-login?user_code=BCDF-GHJK", "/api/login/ssh?user_code=BCDF-GHJK"),
+]
+
+
+@pytest.mark.parametrize(("link", "plain"), LINKS)
+async def test_link_without_the_application_redirects_to_the_plain_page(api: Api, link: str, plain: str) -> None:
+    answer = await root_of(api).get(link)
+    assert (answer.status_code, answer.headers["location"]) == (303, API_URL + plain)
+
+
+@pytest.mark.parametrize(("link", "plain"), LINKS)
+async def test_link_has_the_application_and_its_plain_page_without_scripts(
+    pages: httpx.AsyncClient, link: str, plain: str
+) -> None:
+    answer = await pages.get(link)
+    assert answer.status_code == 200
+    assert f'<a href="{escape(plain)}">' in answer.text
+    redirect = await pages.get(link, params={**httpx.URL(link).params, "plain": ""})
+    assert (redirect.status_code, redirect.headers["location"]) == (303, API_URL + plain)
+
+
+async def test_other_pages_lead_to_the_plain_front_page_without_scripts(pages: httpx.AsyncClient) -> None:
+    assert '<a href="/?plain">' in (await pages.get("/connections")).text
+    assert "Log in with this browser" in (await pages.get("/?plain")).text
+    assert "Set-up token" in (await pages.get("/setup?plain")).text
+    assert (await pages.get("/connections?plain")).text.startswith("<meta")  # it has no plain page
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "/reviews//evil.example",
+        "/reviews/%2F%2Fevil.example",
+        "/reviews/..%2F..%2F..%2Fevil",
+        "/reviews/x%0d%0aSet-Cookie:%20a=b",
+        "/reviews/@evil.example",
+        "/device?user_code=%0d%0aLocation:%20//evil.example&organization=//evil.example",
+        "/ssh-login?user_code=%26redirect=//evil.example/%23&back=//evil.example",
+        "//evil.example/device",
+        "/%5Cevil.example/reviews/1",
+    ],
+)
+async def test_attack_link_cannot_redirect_to_a_different_site(api: Api, link: str) -> None:
+    answer = await root_of(api).get(httpx.URL("http://localhost" + link))
+    if answer.status_code != 303:
+        assert answer.status_code == 404
+        return
+    location = urlsplit(answer.headers["location"])
+    assert f"{location.scheme}://{location.netloc}" == API_URL
+    allowed = ("/api/reviews/page/", "/api/login/device", "/api/login/ssh")
+    assert location.path.startswith(allowed)
+    assert location.path.count("/") <= 4
+    assert set(parse_qs(location.query)) <= {"user_code", "organization"}
+    assert "set-cookie" not in answer.headers
+
+
+async def test_attack_path_cannot_fill_other_places_of_the_page(pages: httpx.AsyncClient) -> None:
+    answer = await pages.get("/reviews/__CSP_NONCE__%22%3E%3Cscript%3E__API_URL__")
+    assert '<a href="/api/reviews/page/__CSP_NONCE__%22%3E%3Cscript%3E__API_URL__">' in answer.text
+    assert "<script>" not in answer.text

@@ -70,7 +70,7 @@ def test_a_script_that_waits_says_who_decides_where_and_how_to_go_on(ann: Served
     assert review["reason"] == "ticket 4711"
     lines = done.stderr.splitlines()
     assert lines[0] == "postern: this needs approval: 1 of admin"
-    page = f"{ann.url}/api/reviews/page/{review['id']}"
+    page = f"{ann.url}/reviews/{review['id']}"
     assert lines[1] == f"postern: approvers decide at {page} or with `postern reviews approve {review['id']}`"
     assert f"`postern exec --resume {review['session']}` continues" in lines[2]
 
@@ -160,7 +160,7 @@ def test_reviews_are_listed_and_shown_safely(ann: Served) -> None:
     shown = as_root(ann, "reviews", "show", key)
     assert "delete from orders\n-- \\x1b[2J\\u202e" in shown.stdout
     assert "needs: admin (the connection's reviewers) has 0 of 1; admin can approve alone with --force" in shown.stdout
-    assert f"{ann.url}/api/reviews/page/{key}" in shown.stdout
+    assert f"{ann.url}/reviews/{key}" in shown.stdout
     for text in (shown.output, as_root(ann, "reviews", "show", key, "--json").output):
         assert "\x1b" not in text
         assert "\u202e" not in text
@@ -312,7 +312,7 @@ def test_access_is_requested_ahead_of_time_and_connects_at_once(ann: Served, mon
     assert (review["type"], review["access_duration"], review["reason"]) == ("jit", 1200, "ticket 4711")
     lines = waits.stderr.splitlines()
     assert lines[0] == "postern: access to guarded needs approval: 1 of admin"
-    assert f"{ann.url}/api/reviews/page/{review['id']}" in lines[1]
+    assert f"{ann.url}/reviews/{review['id']}" in lines[1]
     again = ann.cli(*request, "--json")
     assert (again.exit_code, json.loads(again.stdout)["review"]["id"]) == (7, review["id"])
     assert as_root(ann, "reviews", "approve", review["id"]).exit_code == 0

@@ -202,7 +202,7 @@ class Person:
     def _confirm(self) -> None:
         told = self.shown.readouterr().err
         code = re.search(r"enter this code:  ([A-Z]{4}-[A-Z]{4})", told)
-        url = re.search(r"http://\S+/login/device\S*", told)
+        url = re.search(r"http://\S+/device\S*", told)
         assert code
         assert url
         with httpx.Client(trust_env=False, follow_redirects=True) as client:
@@ -260,7 +260,7 @@ def test_no_display_means_a_code(gate: Served, provider: OpenIdProvider) -> None
     with gate.started("login", gate.url) as running:
         assert running.stderr is not None
         told = "".join(running.stderr.readline() for _ in range(5))
-    assert f"{gate.url}/api/login/device" in told
+    assert f"{gate.url}/device" in told
     assert "enter this code" in told
 
 

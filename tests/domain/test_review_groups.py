@@ -19,7 +19,7 @@ from postern.domain.reviews.review import (
     ReviewStatus,
     Vote,
 )
-from postern.domain.reviews.review_groups import GroupStatus, address, entries, progress
+from postern.domain.reviews.review_groups import GroupStatus, entries, progress
 from postern.domain.reviews.review_weighing import is_met
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -134,8 +134,3 @@ def test_a_demand_of_all_groups_is_met_when_every_entry_is_approved_and_only_the
     speakers = [one.voice.reviewer.subject for one in found if one.voice]
     assert len(speakers) == len(set(speakers))
     assert all(one.group in one.voice.groups for one in found if one.voice)
-
-
-def test_the_address_is_one_whatever_the_gateway_s_ends_with() -> None:
-    for base in ("https://gate.example.com", "https://gate.example.com/"):
-        assert address(base, UUID(int=7)) == f"https://gate.example.com/api/reviews/page/{UUID(int=7)}"

@@ -144,7 +144,7 @@ def test_waiting_client_shows_the_required_approvers_and_a_link(
     try:
         sitting = sit("connect", connection, "--reason", "ticket 4711")
         sitting.shows("needs a review")
-        sitting.shows("/api/reviews/page/")
+        sitting.shows("/reviews/")
         (review,) = json.loads(ok(gateway, "reviews", "list", "--status", "PENDING", "--json"))["data"]
         assert review["reason"] == "ticket 4711"
         ok(gateway, "reviews", "approve", review["id"])

@@ -57,7 +57,7 @@ def test_psql_is_admitted_once_approved_and_disconnected_once_revoked(gateway: G
     client = Psql(url)
     said = client.told("postern reviews approve")
     review = pending(gateway)
-    assert f"/api/reviews/page/{review}" in said
+    assert f"/reviews/{review}" in said
     own = gateway.run("reviews", "approve", review)  # an administrator's, who is no reviewer
     assert own.returncode != 0
     assert "you are in none of these groups" in own.stderr

@@ -170,7 +170,7 @@ def test_source_address_of_a_certificate_is_enforced(clients: Clients, ann: Prin
 def invited(client: subprocess.Popen[bytes]) -> tuple[str, str]:
     """The code in the address, and the number."""
     shown = shows(client, b"Do not share it").decode()
-    found = re.search(r"(http\S+/api/login/ssh)\?user_code=(\S+).*the number (\d\d) there\.", shown, re.DOTALL)
+    found = re.search(r"(http\S+/ssh-login)\?user_code=(\S+).*the number (\d\d) there\.", shown, re.DOTALL)
     assert found is not None, shown
     return found[2], found[3]
 

@@ -194,7 +194,7 @@ def test_psql_waits_for_its_review_and_continues_once_approved(
         in said
     )
     assert (
-        f"{gateway.settings.api_url}/api/reviews/page/{review.id} or with `postern reviews approve {review.id}`" in said
+        f"{gateway.settings.api_url}/reviews/{review.id} or with `postern reviews approve {review.id}`" in said
     )
     assert review.session_id is not None
     waits = gateway.session(review.session_id)

@@ -306,7 +306,7 @@ async def test_rejected_statement_names_the_reviewer_and_the_reason(world: World
     assert isinstance(verdict, Refuse)
     assert verdict.message == "held by care; chief@example.com rejected it: use the job"
     assert len(line.told) == 1
-    assert f"/api/reviews/page/{waiting} or with `postern reviews approve {waiting}`" in line.told[0].hint
+    assert f"/reviews/{waiting} or with `postern reviews approve {waiting}`" in line.told[0].hint
 
 
 async def test_statement_is_denied_if_its_user_withdraws_the_review_elsewhere(world: World) -> None:

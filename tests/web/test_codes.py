@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.running import Gateway
 from tests.web.conftest import PHONE, Visit, visiting
-from tests.web.people import People
+from tests.web.people import PASSWORD, People
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -46,7 +46,7 @@ def poll(visit: Visit, begun: dict[str, Any]) -> httpx.Response:
 
 def test_command_line_is_logged_in_by_its_code_on_a_phone(ann: Visit) -> None:
     begun = begin(ann)
-    ann.open(f"/device?user_code={begun['user_code']}")
+    ann.page.goto(begun["verification_url_complete"])
     ann.log_in("ann@example.com")
     main = ann.page.get_by_role("main")
     expect(main).to_contain_text("A command line requests to log in as ann@example.com.")
@@ -59,6 +59,30 @@ def test_command_line_is_logged_in_by_its_code_on_a_phone(ann: Visit) -> None:
     token = poll(ann, begun).headers["token"]
     user = httpx.get(f"{ann.url}/api/userinfo", headers={"Authorization": f"Bearer {token}"}).json()
     assert user["email"] == "ann@example.com"
+
+
+def test_link_for_an_organisation_leads_to_its_login(browser: Browser, gateway: Gateway, people: People) -> None:
+    answer = httpx.post(f"{gateway.told['api_url']}/api/login/device", json={"organization": "default"}).json()
+    with visiting(browser, gateway, PHONE) as visit:
+        visit.page.goto(answer["verification_url_complete"])
+        expect(visit.page.get_by_text("Organisation: default")).to_be_visible()
+        visit.log_in("ann@example.com")
+        expect(visit.page.get_by_role("main")).to_contain_text(answer["user_code"])
+
+
+def test_command_line_is_logged_in_without_javascript(browser: Browser, ann: Visit) -> None:
+    begun = begin(ann)
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(begun["verification_url_complete"])
+        page.get_by_role("link", name="continue without JavaScript").click()
+        page.get_by_label("E-mail address").fill("ann@example.com")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("main")).to_contain_text(begun["user_code"])
+        page.get_by_role("button", name="Log the command line in").click()
+        expect(page.get_by_role("main")).to_contain_text("The command line is logged in.")
+    assert "token" in poll(ann, begun).headers
 
 
 def test_unknown_code_is_refused_and_a_rejected_command_line_gets_nothing(ann: Visit) -> None:
@@ -78,7 +102,7 @@ def test_unknown_code_is_refused_and_a_rejected_command_line_gets_nothing(ann: V
 
 
 def start_ssh(gateway: Gateway, port: int) -> tuple[subprocess.Popen[str], str, str]:
-    """Return an SSH client that waits, the code in its address, and its number."""
+    """Return an SSH client that waits, the address that it shows, and its number."""
     program = shutil.which("ssh") or pytest.skip("OpenSSH's client is missing")
     options = ["StrictHostKeyChecking=no", f"UserKnownHostsFile={gateway.folder / 'known_hosts'}", "IdentityAgent=none"]
     options += ["PubkeyAuthentication=no", "PreferredAuthentications=keyboard-interactive", "LogLevel=INFO"]
@@ -96,7 +120,7 @@ def start_ssh(gateway: Gateway, port: int) -> tuple[subprocess.Popen[str], str, 
     shown = ""
     for line in client.stdout:
         shown += line
-        found = re.search(r"user_code=(\S+).*the number (\d\d) there", shown, re.DOTALL)
+        found = re.search(r"(http\S+user_code=\S+).*the number (\d\d) there", shown, re.DOTALL)
         if found is not None:
             return client, found[1], found[2]
     raise AssertionError(shown)
@@ -105,9 +129,9 @@ def start_ssh(gateway: Gateway, port: int) -> tuple[subprocess.Popen[str], str, 
 def test_ssh_client_is_approved_by_the_number_in_its_terminal(ann: Visit, gateway: Gateway, people: People) -> None:
     ann.expected_errors.append("403 (Forbidden)")
     port = people.ask("GET", "/serverinfo")["ssh_port"]
-    client, code, number = start_ssh(gateway, port)
+    client, address, number = start_ssh(gateway, port)
     try:
-        ann.open(f"/ssh-login?user_code={code}")
+        ann.page.goto(address)
         ann.log_in("ann@example.com")
         main = ann.page.get_by_role("main")
         expect(main).to_contain_text("An SSH client requests to log in as ann@example.com.")
@@ -119,9 +143,9 @@ def test_ssh_client_is_approved_by_the_number_in_its_terminal(ann: Visit, gatewa
     finally:
         client.kill()
         client.wait()
-    client, code, number = start_ssh(gateway, port)
+    client, address, number = start_ssh(gateway, port)
     try:
-        ann.open(f"/ssh-login?user_code={code}")
+        ann.page.goto(address)
         ann.page.get_by_label("Number in the terminal").fill("99" if number != "99" else "98")
         ann.page.get_by_role("button", name="Approve SSH client").click()
         expect(ann.page.get_by_role("alert")).to_contain_text("number")

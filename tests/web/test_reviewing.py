@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.running import Gateway
 from tests.web.conftest import PHONE, Visit, visiting
-from tests.web.people import People
+from tests.web.people import PASSWORD, People
 
 UPDATE = "update products set price = price * 2 where id = 1"
 HOSTILE = "select 1 -- \u202e<img src=x onerror=alert(1)>\u200b"
@@ -68,12 +68,27 @@ def test_reviewer_on_a_phone_sees_the_whole_script_and_approves_it(ann: Visit, b
 
 def test_rejection_reaches_the_requester_with_its_reason(ann: Visit, bob: httpx.Client) -> None:
     waiting = submit(bob, UPDATE)
-    ann.open(f"/reviews/{waiting['review']['id']}")
+    ann.page.goto(waiting["review"]["url"])  # as in notifications
     ann.page.get_by_label("Comment for the requester").fill("not on a Friday")
     ann.page.get_by_role("button", name="Reject").click()
     expect(ann.page.get_by_text("Rejected").first).to_be_visible()
     review = bob.get(f"/reviews/{waiting['review']['id']}").json()
     assert (review["status"], review["rejection_reason"]) == ("REJECTED", "not on a Friday")
+
+
+def test_review_is_decided_without_javascript(browser: Browser, ann: Visit, bob: httpx.Client) -> None:
+    waiting = submit(bob, UPDATE)
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(waiting["review"]["url"])
+        page.get_by_role("link", name="continue without JavaScript").click()
+        page.get_by_label("E-mail address").fill("ann@example.com")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("main")).to_contain_text(UPDATE)
+        page.get_by_role("button", name="Approve", exact=True).click()
+        expect(page.get_by_role("main")).to_contain_text("APPROVED")
+    assert bob.get(f"/reviews/{waiting['review']['id']}").json()["status"] == "APPROVED"
 
 
 def test_decision_of_another_reviewer_meanwhile_is_reported(ann: Visit, bob: httpx.Client, people: People) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 BUILT = Path(__file__).parent / "dist"
 PAGE = "index.html"
 HASHED = "assets/"
-NONCE, ADDRESS = b"__CSP_NONCE__", b"__API_URL__"  # what an answer fills into the page
+NONCE, ADDRESS, PLAIN = b"__CSP_NONCE__", b"__API_URL__", b"__PLAIN_PAGE__"  # what an answer fills into the page
 _ENCODINGS = (("br", ".br"), ("gzip", ".gz"))  # the smaller one first
 _FOREVER = "public, max-age=31536000, immutable"
 
@@ -58,7 +58,7 @@ class WebAssets:
     page: bytes
     files: Mapping[str, WebFile]
 
-    def answer_page(self, api_url: str) -> AssetAnswer:
+    def answer_page(self, api_url: str, plain_page: str) -> AssetAnswer:
         """Return the page with a new nonce, which only libraries that add styles need: no script is inline. A page that
         was opened at a different address than `api_url` (127.0.0.1 instead of localhost) moves there: cookies, the
         check of origins and security keys are bound to it."""
@@ -71,6 +71,7 @@ class WebAssets:
             **_ISOLATION,
         }
         page = self.page.replace(NONCE, nonce.encode()).replace(ADDRESS, escape(api_url).encode())
+        page = page.replace(PLAIN, escape(plain_page).encode())  # the last one: it has parts of the request's path
         return AssetAnswer(page, headers)
 
     def answer_file(self, path: str, accept_encoding: str) -> AssetAnswer | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
-from postern.domain.reviews.review_groups import address as page_address
+from postern.domain.page_addresses import review_address
 from postern.services.server.server_configs import ServerConfigs
 
 
@@ -13,6 +13,6 @@ def review_page(configs: ServerConfigs) -> Callable[[UUID], Awaitable[str]]:
     """Return a function that gives the address of a review's page, by the API's current address."""
 
     async def address(review_id: UUID) -> str:
-        return page_address((await configs.current()).api_url, review_id)
+        return review_address((await configs.current()).api_url, review_id)
 
     return address

@@ -31,7 +31,7 @@ from postern.integrations.sinks.receivers import Receivers
 from postern.services.notifications.chat_fields import APPRISE_DIRECT, APPRISE_HOSTED, address_of, checked_chat
 
 HOSTILE = "[Approve](https://evil.example) **APPROVED** <b>x</b>"
-URL = "https://pg.example.com/api/reviews/page/1"
+URL = "https://pg.example.com/reviews/1"
 
 
 def card(**changes: Any) -> Card:

@@ -37,7 +37,7 @@ async def test_a_review_is_one_message_that_is_brought_up_to_date(office: Office
     assert "ann@example.com asks to run a script on shop" in text
     assert "the month's end" in text
     assert "select 1" in text
-    assert f"/api/reviews/page/{review.id}" in text
+    assert f"/reviews/{review.id}" in text
     assert text.count('"button"') == 2
     await decided(office.world, review, office.bob, at=office.now, comment="fine")
     await office.round()
@@ -247,7 +247,7 @@ async def test_nobody_writes_what_looks_like_ours(office: Office) -> None:
                 continue
             ours = one["text"].replace("```", "", 1).removesuffix("```… (more on the page)")
             assert "```" not in ours
-            assert "<" not in ours.replace("<http://localhost:7480/api/reviews/page/", "")
+            assert "<" not in ours.replace("<http://localhost:7480/reviews/", "")
             assert len(one["text"]) <= 3_000
     raw = json.dumps(message, ensure_ascii=False)
     assert not any(bad in raw for bad in ("\u202e", "\u2066", "\x1b"))

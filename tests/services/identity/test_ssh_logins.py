@@ -55,7 +55,7 @@ async def test_whoever_types_the_number_lets_the_client_in(
     world: World, worker: Services, api: Services, ann: Principal
 ) -> None:
     waiting = await worker.ssh_logins.begin(HERE, WANTED)
-    assert re.fullmatch(re.escape(API_URL) + r"/api/login/ssh\?user_code=[A-Z]{4}-[A-Z]{4}", waiting.url)
+    assert re.fullmatch(re.escape(API_URL) + r"/ssh-login\?user_code=[A-Z]{4}-[A-Z]{4}", waiting.url)
     assert re.fullmatch("[0-9]{2}", waiting.number)
     assert waiting.secret.reveal() not in repr(waiting)
     task = asyncio.create_task(worker.ssh_logins.wait(waiting))

@@ -18,14 +18,15 @@ export const shellRoute = createRoute({
   getParentRoute: () => rootRoute,
   id: "shell",
   component: Shell,
-  // An identity provider leads back here also where it does not log the user in; the login then says why.
-  validateSearch: (search: Record<string, unknown>) => textsOf(search, PROVIDER_FAILURE),
-  beforeLoad: async ({ context, location }) => {
+  // An identity provider leads back here also where it does not log the user in; the login then says why. Links for the
+  // users of an organisation name it.
+  validateSearch: (search: Record<string, unknown>) => textsOf(search, [...PROVIDER_FAILURE, "organization"]),
+  beforeLoad: async ({ context, location, search: { organization } }) => {
     const user = await context.queries.ensureQueryData(userQuery).catch((error: unknown) => {
       if (error instanceof FactorRequired) throw redirect({ to: "/second-factor", search: { next: location.href } });
       throw error;
     });
-    if (user === null) throw redirect({ to: "/login", search: { next: location.href } });
+    if (user === null) throw redirect({ to: "/login", search: { next: location.href, organization } });
     return { user };
   },
 });

@@ -44,11 +44,6 @@ class RequirementProgress:
     is_met: bool
 
 
-def address(api_url: str, review_id: UUID) -> str:
-    """Return the URL of the page for deciding. `api_url` is without `/api`."""
-    return f"{api_url.rstrip('/')}/api/reviews/page/{review_id}"
-
-
 def shows_estimate(review: Review, principal: Principal) -> bool:
     """Return whether this principal sees the row estimate. The owner never does: they could count rows that they
     cannot read."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+from postern.domain.page_addresses import session_address
 from postern.services.issues.issue_listing import SessionIssues
 from postern.services.issues.session_issues import Issues
 from postern.services.issues.templates import IssueTemplates
@@ -37,7 +38,7 @@ def build_issues(
     tracker = IssueTrackers(stores.settings, templates, signals, now, trackers)
 
     async def link(session_id: UUID) -> str:
-        return f"{(await configs.current()).api_url.rstrip('/')}/api/sessions/{session_id}"
+        return session_address((await configs.current()).api_url, session_id)
 
     return IssueServices(
         issue_templates=templates,

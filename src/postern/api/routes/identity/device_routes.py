@@ -4,7 +4,6 @@ logged-in users."""
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
@@ -14,6 +13,7 @@ from postern.api.authentication_of_requests import Address, CallerInFull, Facts,
 from postern.api.browser import pages
 from postern.api.browser.browser import SHOWN
 from postern.api.browser.code_pages import code_page, form_schema, login_of, read_code_form
+from postern.api.browser.plain_pages import DEVICE_PAGE
 from postern.api.info import Info
 from postern.api.responses import errors, open_errors
 from postern.api.schemas.identity.login_schemas import (
@@ -25,12 +25,11 @@ from postern.api.schemas.identity.login_schemas import (
     PendingAnswer,
 )
 from postern.domain.identity.principal import Account
+from postern.domain.page_addresses import device_address
 from postern.domain.secret import Secret
 from postern.services.identity.logins.device_login import INTERVAL
 
 router = APIRouter(tags=["Authentication"], route_class=AuditedRoute)
-
-_PAGE = "/api/login/device"
 
 
 @router.post("/login/device", status_code=201, responses=open_errors(413, 429))
@@ -38,13 +37,11 @@ async def begin_device_login(body: DeviceRequest, services: Use, info: Info, fac
     """Begin a device login. Returns two codes: one for the user to confirm in a browser, one with which the device
     fetches its token."""
     device = await services.device_login.begin(facts)
-    query = {"organization": body.organization} if body.organization else {}
-    url = f"{info.api_url}{_PAGE}"
     return DeviceAnswer(
         device_code=device.device_code.reveal(),
         user_code=device.user_code,
-        verification_url=f"{url}?{urlencode(query)}" if query else url,
-        verification_url_complete=f"{url}?{urlencode({'user_code': device.user_code, **query})}",
+        verification_url=device_address(info.api_url, "", body.organization),
+        verification_url_complete=device_address(info.api_url, device.user_code, body.organization),
         expires_in=int(device.expires_in.total_seconds()),
         interval=INTERVAL,
     )
@@ -89,7 +86,7 @@ async def device_page(
         asking = await services.device_login.look(account.principal, user_code)
         return pages.confirm(asking, account.principal.email, csrf_token)
 
-    return await code_page(request, services, info, _PAGE, user_code, organization, pages.enter_code, show)
+    return await code_page(request, services, info, DEVICE_PAGE, user_code, organization, pages.enter_code, show)
 
 
 @router.post(

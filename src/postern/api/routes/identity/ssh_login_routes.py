@@ -13,11 +13,11 @@ from postern.api.authentication_of_requests import Address, CallerInFull, Use, a
 from postern.api.browser import pages, ssh_pages
 from postern.api.browser.browser import SHOWN
 from postern.api.browser.code_pages import code_page, form_schema, login_of, read_code_form
+from postern.api.browser.plain_pages import SSH_LOGIN_PAGE
 from postern.api.info import Info
 from postern.api.responses import errors, open_errors
 from postern.api.schemas.identity.ssh_schemas import SshLoginAnswer, SshLoginDecision
 from postern.domain.identity.principal import Account
-from postern.services.identity.logins.ssh_logins import PAGE
 
 router = APIRouter(tags=["Authentication"], route_class=AuditedRoute)
 
@@ -41,7 +41,7 @@ async def ssh_login_page(
         asking = await services.ssh_logins.look(account.principal, user_code)
         return ssh_pages.confirm(asking, account.principal.email, address_of(request), csrf_token)
 
-    return await code_page(request, services, info, PAGE, user_code, organization, ssh_pages.enter_code, show)
+    return await code_page(request, services, info, SSH_LOGIN_PAGE, user_code, organization, ssh_pages.enter_code, show)
 
 
 @router.post(

@@ -1,4 +1,4 @@
-"""The page where a review is decided in a browser, without scripts: links in chats and e-mails lead here."""
+"""The page where a review is decided in a browser, without scripts; the web application has its own."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from postern.api.authentication_of_requests import Use
 from postern.api.browser import review_pages
 from postern.api.browser.browser import SHOWN, browser, form_of, require_own_form, to_login
 from postern.api.browser.cookies import csrf_token_of
+from postern.api.browser.plain_pages import REVIEW_PAGES
 from postern.api.info import Info, ServerAddresses
 from postern.api.responses import open_errors
 from postern.domain.chat import card_of
 from postern.domain.identity.principal import Principal
+from postern.domain.page_addresses import review_address
 from postern.domain.reviews.review import Choice
-from postern.domain.reviews.review_groups import address, allowed_decisions, shows_estimate
+from postern.domain.reviews.review_groups import allowed_decisions, shows_estimate
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound, Unauthenticated
 from postern.services.bundle import Services
@@ -61,7 +63,7 @@ async def review_page(id: str, request: Request, services: Use, info: Info) -> R
     try:
         account, _, secret = await browser(request, services, info)
     except Unauthenticated:
-        return await to_login(request, services, info, f"/api/reviews/page/{quote(id, safe='')}")
+        return await to_login(request, services, info, f"{REVIEW_PAGES}/{quote(id, safe='')}")
     try:
         return await _render_review(services, info, account.principal, id, secret)
     except NotFound as problem:
@@ -108,7 +110,7 @@ async def _render_review(
 ) -> HTMLResponse:
     review = await services.reviews.get(principal, key)
     script = await services.reviews.script(review)
-    url = address(info.api_url, review.id)
+    url = review_address(info.api_url, review.id)
     card = card_of(review, script, url, with_input=True, with_estimate=shows_estimate(review, principal))
     page = review_pages.ReviewPage(principal.email, csrf_token_of(token), allowed_decisions(review, principal), problem)
     return review_pages.review(card, page, status)

@@ -10,12 +10,12 @@ from pydantic import Field
 
 from postern.api.schemas.common import Answer, Body, Identifier
 from postern.domain.identity.principal import Principal
+from postern.domain.page_addresses import review_address
 from postern.domain.reviews.review import Choice, Person, Review, ReviewKind, ReviewOutcome, ReviewStatus, Vote
 from postern.domain.reviews.review_groups import (
     GroupEntry,
     GroupStatus,
     RequirementProgress,
-    address,
     allowed_decisions,
     entries,
     progress,
@@ -170,7 +170,7 @@ class ReviewAnswer(Answer):
         refusal = review.refusal
         return cls(
             id=review.id,
-            url=address(api_url, review.id),
+            url=review_address(api_url, review.id),
             session=review.session_id,
             type=review.kind,
             status=review.status,

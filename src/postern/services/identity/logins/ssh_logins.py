@@ -17,11 +17,11 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
 from postern.domain.identity.login import ClientKind, Login, TokenPurpose
 from postern.domain.identity.principal import Account, Principal
+from postern.domain.page_addresses import ssh_login_address
 from postern.domain.rules.permit import Permit
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, TooMany, Unauthenticated
@@ -40,7 +40,6 @@ from postern.store.ports.identity_ports import LoginStore
 
 MEANS = "ssh-login"
 LIFE = timedelta(minutes=5)
-PAGE = "/api/login/ssh"
 _PURPOSE = TokenPurpose.SSH_LOGIN
 _WINDOW = timedelta(minutes=15)
 _LOOK_AGAIN = 5.0  # seconds
@@ -151,8 +150,7 @@ class SshLogins:
         }
         code = await self._code(payload, address)
         await self._one_time_tokens.issue(_PURPOSE, {"answer": ""}, LIFE, secret=_client(secret), source=address)
-        base = (await self._server.current()).api_url
-        url = f"{base}{PAGE}?{urlencode({'user_code': codes.format_code(code)})}"
+        url = ssh_login_address((await self._server.current()).api_url, codes.format_code(code))
         return WaitingSshLogin(key, secret, url, number, address, claim, code)
 
     async def wait(self, waiting: WaitingSshLogin) -> BrowserLogin:
