@@ -94,6 +94,9 @@ async def test_a_script_that_waits_is_a_202_with_its_review(guarded: Api) -> Non
         "outcome": None,
         "connection": "guarded",
         "owner": {"id": str(bob.id), "name": "bob", "email": bob.email, "chat_id": ""},
+        "client_address": "127.0.0.1",
+        "credential": None,
+        "in_advance": False,
         "reason": "ticket 4711",
         "created_at": "2026-01-02T03:04:05Z",
         "expires_at": "2026-01-03T03:04:05Z",
@@ -114,6 +117,7 @@ async def test_a_script_that_waits_is_a_202_with_its_review(guarded: Api) -> Non
         "demands": [demand],
         "voices": [],
         "rejection_reason": "",
+        "withdrawal_reason": "",
         "self_approved": False,
         "forced": False,
         "script": None,
@@ -495,3 +499,22 @@ async def test_attack_credentials_of_others_cannot_be_told_from_unknown_ones(gua
     assert (await guarded.as_admin.get("/reviews")).json()["total"] == 1
     await guarded.as_bob.post(f"/credentials/{own}/revoke")
     assert "was revoked" in message(await guarded.as_bob.post("/reviews", json=body | {"credential_id": own}), 403)
+
+
+async def test_review_of_a_credential_names_it_and_is_withdrawn_when_it_is_revoked(guarded: Api) -> None:
+    credential = (await guarded.as_bob.post("/connections/guarded/credentials")).json()
+    body = {"connection": "guarded", "credential_id": credential["id"]}
+    review = (await guarded.as_bob.post("/reviews", json=body)).json()["review"]
+    shown = (await guarded.as_ann.get(f"/reviews/{review['id']}")).json()
+    assert shown["credential"] == {"id": credential["id"], "username": credential["username"]}
+    assert (shown["client_address"], shown["in_advance"]) == ("127.0.0.1", True)
+    waiting = {"waiting_for_me": "true"}
+    assert (await guarded.as_ann.get("/reviews", params=waiting)).json()["total"] == 1
+    await guarded.as_bob.post(f"/credentials/{credential['id']}/revoke")
+    shown = (await guarded.as_ann.get(f"/reviews/{review['id']}")).json()
+    assert (shown["status"], shown["outcome"]) == ("WITHDRAWN", "withdrawn")
+    assert shown["withdrawal_reason"] == f"credential '{credential['username']}' was revoked"
+    assert shown["allowed_decisions"] == []
+    assert (await guarded.as_ann.get("/reviews", params=waiting)).json()["total"] == 0
+    refused = message(await guarded.as_ann.put(f"/reviews/{review['id']}", json={"status": "APPROVED"}), 409)
+    assert refused == "this review cannot be approved any more: it is WITHDRAWN"

@@ -14,7 +14,10 @@ from tests.support.world import API_URL
 
 from postern.web.web_assets import WebAssets, load_assets
 
-PAGE = '<meta name="postern-url" content="__API_URL__"><meta property="csp-nonce" nonce="__CSP_NONCE__"><a href="__PLAIN_PAGE__">'
+PAGE = (
+    '<meta name="postern-url" content="__API_URL__"><meta property="csp-nonce" nonce="__CSP_NONCE__">'
+    '<a href="__PLAIN_PAGE__">'
+)
 
 
 @pytest.fixture

@@ -193,9 +193,7 @@ def test_psql_waits_for_its_review_and_continues_once_approved(
         "NOTICE:  connection 'asked' needs a review before you can connect: 1 member of the group 'dba' must approve"
         in said
     )
-    assert (
-        f"{gateway.settings.api_url}/reviews/{review.id} or with `postern reviews approve {review.id}`" in said
-    )
+    assert f"{gateway.settings.api_url}/reviews/{review.id} or with `postern reviews approve {review.id}`" in said
     assert review.session_id is not None
     waits = gateway.session(review.session_id)
     assert (waits.status, waits.worker, waits.metadata["database"]) == (SessionStatus.OPEN, None, "postgres")

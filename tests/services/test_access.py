@@ -22,6 +22,7 @@ from postern.errors import Denied, NotFound, Unavailable
 from postern.services.admission import Access
 from postern.services.bundle import Services
 from postern.services.identity.credentials import Credentials
+from postern.services.reviews.credential_endings import CredentialEndings
 from postern.store.ports.common_ports import Topic
 from postern.store.ports.target_ports import ConnectionRuleSet
 from postern.store.schema.identity_tables import users
@@ -48,7 +49,7 @@ async def grant_for(world: World, access: Access, principal: Principal, seconds:
         world.stores.credentials,
         world.control(),
         world.features(),
-        world.signals,
+        CredentialEndings(world.stores.reviews, world.signals, world.clock),
         world.clock,
         enforceable=frozenset({"postgres"}),
     )

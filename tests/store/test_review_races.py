@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from sqlalchemy import delete, update
+from sqlalchemy import Connection, delete, update
 from tests.support.examples import examples
 from tests.support.reviews import REVIEWERS, asked, decided, kept, new_review, session_now, session_of
 from tests.support.world import START, World
 
+from postern.domain.identity.credential import Credential, Verifier
 from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.reviews.review import (
     MAX_OF_OWNER,
     ApprovalRequirement,
     Choice,
     Review,
+    ReviewedCredential,
     ReviewEvent,
     ReviewKind,
     ReviewStatus,
@@ -29,6 +33,7 @@ from postern.errors import Conflict, Denied, TooMany
 from postern.store.database import Database
 from postern.store.ports.review_ports import Moved
 from postern.store.schema.identity_tables import user_groups, users
+from postern.store.schema.target_tables import credentials
 from postern.store.stores import Stores
 
 pytestmark = pytest.mark.ci
@@ -270,3 +275,94 @@ async def test_concurrent_background_jobs_expire_each_review_once(worlds: list[W
     rounds = await at_once(*(world.stores.reviews.lapse(later) for world in worlds))
     ended = [moved.review.id for one in rounds for moved in one]
     assert sorted(ended) == sorted(review.id for review in reviews)
+
+
+async def credential_of(world: World, owner: Principal) -> ReviewedCredential:
+    """Valid for an hour, for the connection of reviews."""
+    place = new_review(world).binding.connection_id
+    if await world.stores.connections.get(world.org_id, str(place)) is None:
+        await world.add_connection("asked for", id=place, reviewers=(REVIEWERS,))
+    key, until = uuid4(), START + timedelta(hours=1)
+    credential = Credential(key, world.org_id, owner.id, place, f"ann-shop-{key.hex[:6]}", START, until)
+    await world.stores.credentials.add(credential, Verifier(4096, b"salt", b"stored", b"server"))
+    return ReviewedCredential(key, credential.username)
+
+
+async def revoke(world: World, credential: ReviewedCredential) -> list[Moved]:
+    assert await world.stores.credentials.revoke(credential.id, START)
+    return await world.stores.reviews.withdraw_unusable(START, credential.id)
+
+
+async def test_approval_concurrent_with_the_revocation_of_its_credential_is_first_or_too_late(
+    worlds: list[World],
+) -> None:
+    one, two, *_ = worlds
+    ann, bob, _ = await staff(one)
+    for _ in range(ROUNDS):
+        credential = await credential_of(one, ann)
+        review = await asked(one, ann, credential=credential)
+        approved, withdrawn = await at_once(decided(one, review, bob), revoke(two, credential))
+        now, session = await state(one, review)
+        if isinstance(approved, Conflict):
+            assert (now.status, session.status) == (ReviewStatus.WITHDRAWN, SessionStatus.DONE)
+            assert now.withdrawal_reason == f"credential {credential.username!r} was revoked"
+            assert [moved.session_ended for moved in withdrawn] == [True]
+            assert session.end_detail == f"its review was withdrawn: {now.withdrawal_reason}"
+        else:
+            assert (now.status, now.withdrawal_reason, withdrawn) == (ReviewStatus.APPROVED, "", [])
+            assert session.status is SessionStatus.READY
+
+
+async def test_approval_waits_for_a_revocation_that_has_not_committed(worlds: list[World]) -> None:
+    """The approval reads the credential only once the other transaction has ended."""
+    one, two, *_ = worlds
+    ann, bob, _ = await staff(one)
+    credential = await credential_of(one, ann)
+    review = await asked(one, ann, credential=credential)
+    begun, approve = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow(connection: Connection) -> None:
+        row = credentials.c.id == credential.id
+        connection.execute(update(credentials).where(row).values(revoked_at=START))
+        loop.call_soon_threadsafe(begun.set)
+        time.sleep(0.5)
+
+    async def late() -> Moved:
+        await begun.wait()
+        approve.set()
+        return await decided(one, review, bob)
+
+    found = await at_once(two.database.together(slow), late())
+    assert approve.is_set()
+    assert isinstance(found[1], Conflict)
+    assert "was revoked, so there is nothing to approve" in found[1].message
+    assert (await kept(one, review)).status is ReviewStatus.PENDING
+    (moved,) = await one.stores.reviews.lapse(START)
+    assert moved.review.status is ReviewStatus.WITHDRAWN
+
+
+async def test_one_of_concurrent_withdrawals_for_a_credential_counts(worlds: list[World]) -> None:
+    ann, *_ = await staff(worlds[0])
+    credential = await credential_of(worlds[0], ann)
+    review = await asked(worlds[0], ann, credential=credential)
+    await worlds[0].stores.credentials.revoke(credential.id, START)
+    found = await at_once(*(world.stores.reviews.withdraw_unusable(START, credential.id) for world in worlds))
+    assert sorted(map(len, found)) == [0] * (PROCESSES - 1) + [1]
+    assert sorted(await news(worlds[0], review)) == ["created", "withdrawn"]
+
+
+async def test_review_of_a_deleted_credential_is_withdrawn_and_an_approved_one_is_not(worlds: list[World]) -> None:
+    world = worlds[0]
+    ann, bob, _ = await staff(world)
+    deleted, revoked = await credential_of(world, ann), await credential_of(world, ann)
+    review, approved = await asked(world, ann, credential=deleted), await asked(world, ann, credential=revoked)
+    await decided(world, approved, bob)
+    async with world.database.statement() as statement:
+        await statement.execute(delete(credentials).where(credentials.c.id == deleted.id))
+    assert await revoke(world, revoked) == []
+    (moved,) = await world.stores.reviews.lapse(START)
+    assert (moved.review.id, moved.review.withdrawal_reason) == (
+        review.id,
+        f"credential {deleted.username!r} was deleted",
+    )

@@ -103,6 +103,30 @@ def test_decision_of_another_reviewer_meanwhile_is_reported(ann: Visit, bob: htt
     expect(ann.page.get_by_text("no", exact=True).first).to_be_visible()
 
 
+def test_request_for_a_credential_names_it_and_is_withdrawn_when_it_is_revoked(ann: Visit, bob: httpx.Client) -> None:
+    credential = bob.post("/connections/shop-demo/credentials", json={}).json()
+    body = {"connection": "shop-demo", "credential_id": credential["id"], "access_duration": 600}
+    review = bob.post("/reviews", json=body).json()["review"]
+    ann.page.reload()
+    row = ann.page.get_by_role("row").filter(has_text=credential["username"])
+    expect(row).to_contain_text("Access for a time (in advance, for this credential)")
+    expect(row).to_contain_text(review["client_address"])
+    assert ann.accessibility() == []
+    assert ann.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    row.get_by_role("link", name="shop-demo").click()
+    main = ann.page.get_by_role("main")
+    expect(main).to_contain_text(f"with credential {credential['username']} ({credential['id']})")
+    assert ann.accessibility() == []
+    assert ann.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert bob.post(f"/credentials/{credential['id']}/revoke").is_success
+    expect(main).to_contain_text("Withdrawn")
+    expect(main).to_contain_text(f"credential '{credential['username']}' was revoked")
+    expect(ann.page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
+    ann.open("/reviews")
+    expect(ann.page.get_by_role("heading", level=1, name="Reviews")).to_be_visible()
+    expect(ann.page.get_by_text(credential["username"])).to_have_count(0)
+
+
 def test_attack_invisible_characters_and_markup_of_a_script_are_shown_as_text(ann: Visit, bob: httpx.Client) -> None:
     waiting = submit(bob, HOSTILE, reason="<b>urgent</b>")
     ann.open(f"/reviews/{waiting['review']['id']}")

@@ -23,6 +23,9 @@ class ReviewShape(TypedDict):
     outcome: NotRequired[str | None]  # gateways of earlier versions do not send it
     connection: str
     owner: dict[str, str]
+    client_address: NotRequired[str]
+    credential: NotRequired[dict[str, str] | None]
+    in_advance: NotRequired[bool]
     reason: str
     created_at: str
     expires_at: str
@@ -34,6 +37,7 @@ class ReviewShape(TypedDict):
     demands: list[dict[str, Any]]
     voices: list[dict[str, Any]]
     rejection_reason: str
+    withdrawal_reason: NotRequired[str]
     self_approved: bool
     forced: bool
     script: str | None

@@ -96,7 +96,7 @@ def _facts(review: Review, *, with_estimate: bool) -> list[tuple[str, str]]:
     facts = [
         ("Requested by", _person_name(review.owner)),
         ("Connection", _short(review.connection)),
-        ("From", _short(f"{review.binding.source} by {review.binding.means}")),
+        ("From", _short(_client(review))),
     ]
     if review.makers:
         facts.append(("Login method created by", ", ".join(map(_person_name, review.makers))))
@@ -113,6 +113,12 @@ def _facts(review: Review, *, with_estimate: bool) -> list[tuple[str, str]]:
     if review.status is ReviewStatus.PENDING:
         facts.append(("Decide before", moment(review.expires_at)))
     return facts + [("Vote", _describe_vote(voice)) for voice in review.voices[-MAX_VOICES:]]
+
+
+def _client(review: Review) -> str:
+    """Describe the client that the review is for."""
+    means = review.binding.means if review.credential is None else f"credential {review.credential.username}"
+    return f"{review.binding.source} by {means}" + (", requested in advance" if review.is_in_advance else "")
 
 
 def rows_of(estimate: Mapping[str, object]) -> str:
@@ -147,6 +153,8 @@ def _state(review: Review) -> str:
         until = f", until {moment(review.revoke_at)}" if review.revoke_at is not None else ""
         forced = " (forced)" if any(voice.forced for voice in review.voices) else ""
         return f"APPROVED{forced} by {', '.join(_person_name(voice.reviewer) for voice in review.voices)}{until}"
+    if review.withdrawal_reason:
+        return f"{review.status}: {_short(review.withdrawal_reason)}"
     return str(review.status)
 
 

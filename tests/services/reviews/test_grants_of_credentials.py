@@ -16,13 +16,15 @@ from postern.domain.identity.credential import Credential, Grant
 from postern.domain.identity.organisation import Organisation
 from postern.domain.identity.principal import Account, Principal
 from postern.domain.lists import Page
-from postern.domain.reviews.review import Review
+from postern.domain.reviews.review import Choice, Review, ReviewedCredential, ReviewStatus
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import SSH, ConnectionType, Toggle
-from postern.errors import Denied, NotFound, Unauthenticated
+from postern.errors import Conflict, Denied, NotFound, Unauthenticated
 from postern.services.identity.credentials import make_verifier
 from postern.services.reviews.review_requests import ReviewRequired
+from postern.services.reviews.review_text import final_state_text
+from postern.store.ports.common_ports import Topic
 from postern.store.ports.review_ports import ReviewFilter
 from postern.store.schema.target_tables import credentials
 
@@ -285,3 +287,39 @@ async def test_access_to_a_server_for_commands_alone_is_requested_for_a_credenti
     assert permit.review_id == review.id
     with pytest.raises(Denied, match="access mode connect is disabled"):
         await desk.services.access.admit(await grant_of(desk, credential), source=SOURCE, modes=(Verb.CONNECT,))
+
+
+async def test_revoking_a_credential_withdraws_its_pending_reviews_and_no_others(desk: Desk) -> None:
+    revoked, other = await issue(desk, desk.ann), await issue(desk, desk.ann)
+    review, untouched = await request(desk, revoked.id), await request(desk, other.id)
+    assert review.credential == ReviewedCredential(revoked.id, revoked.username)
+    await desk.services.credentials.revoke_own(desk.ann, revoked.id)
+    withdrawn = await desk.services.reviews.get(desk.ann, str(review.id))
+    assert withdrawn.status is ReviewStatus.WITHDRAWN
+    assert withdrawn.withdrawal_reason == f"credential {revoked.username!r} was revoked"
+    assert final_state_text(withdrawn) == f"it was withdrawn: {withdrawn.withdrawal_reason}"
+    assert (await desk.services.reviews.get(desk.ann, str(untouched.id))).status is ReviewStatus.PENDING
+    signal = desk.world.signals.of(Topic.REVIEW_CHANGED)[-1]
+    assert (signal["review_id"], signal["status"]) == (str(review.id), "WITHDRAWN")
+
+
+async def test_background_job_withdraws_reviews_of_credentials_that_expired(desk: Desk) -> None:
+    credential = (await desk.services.credentials.issue(desk.ann, "shop", 60)).credential
+    review = await request(desk, credential.id, duration=30)
+    await desk.services.reviews.settle()
+    assert (await desk.services.reviews.get(desk.ann, str(review.id))).status is ReviewStatus.PENDING
+    desk.world.clock.forward(seconds=60)
+    with pytest.raises(Conflict, match=f"credential '{credential.username}' has expired, so there is nothing"):
+        await desk.services.reviews.decide(desk.rita, str(review.id), Choice.APPROVED)
+    await desk.services.reviews.settle()
+    withdrawn = await desk.services.reviews.get(desk.ann, str(review.id))
+    assert withdrawn.withdrawal_reason == f"credential {credential.username!r} has expired"
+
+
+async def test_rotating_a_credential_withdraws_its_pending_reviews_only_once_it_has_expired(desk: Desk) -> None:
+    credential = await issue(desk, desk.ann)
+    review = await request(desk, credential.id)
+    await desk.services.credentials.retire(credential, timedelta(minutes=5))
+    assert (await desk.services.reviews.get(desk.ann, str(review.id))).status is ReviewStatus.PENDING
+    await desk.services.credentials.retire(credential, timedelta(0))
+    assert (await desk.services.reviews.get(desk.ann, str(review.id))).status is ReviewStatus.WITHDRAWN

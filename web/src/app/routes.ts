@@ -13,14 +13,16 @@ export const rootRoute = createRootRouteWithContext<{ queries: QueryClient }>()(
   errorComponent: ErrorScreen,
 });
 
+// An identity provider leads back to a screen also where it does not log the user in; the login then says why. Links for
+// the users of an organisation name it.
+const PARAMETERS = [...PROVIDER_FAILURE, "organization"] as const;
+
 /** All screens that need a login. Without one they lead to it, and back. */
 export const shellRoute = createRoute({
   getParentRoute: () => rootRoute,
   id: "shell",
   component: Shell,
-  // An identity provider leads back here also where it does not log the user in; the login then says why. Links for the
-  // users of an organisation name it.
-  validateSearch: (search: Record<string, unknown>) => textsOf(search, [...PROVIDER_FAILURE, "organization"]),
+  validateSearch: (search: Record<string, unknown>) => textsOf(search, PARAMETERS),
   beforeLoad: async ({ context, location, search: { organization } }) => {
     const user = await context.queries.ensureQueryData(userQuery).catch((error: unknown) => {
       if (error instanceof FactorRequired) throw redirect({ to: "/second-factor", search: { next: location.href } });

@@ -132,6 +132,7 @@ def _show(review: ReviewShape) -> None:
             ("status", status_of(review)),
             ("connection", review["connection"]),
             ("requested by", display_name(review["owner"])),
+            ("client", _client(review)),
             ("reason", review["reason"]),
             ("requested", local_time(review["created_at"])),
             ("expires", local_time(review["expires_at"]) if review["status"] in ("PENDING", "APPROVED") else None),
@@ -141,6 +142,7 @@ def _show(review: ReviewShape) -> None:
             ("time window", _window(review["time_window"])),
             ("forced", review["forced"] or None),
             ("self-approved", review["self_approved"] or None),
+            ("withdrawn", review.get("withdrawal_reason") or None),
             ("session", review["session"]),
             ("page", review["url"]),
         ]
@@ -155,6 +157,15 @@ def _show(review: ReviewShape) -> None:
         if text:
             click.echo()
             click.echo(printable(text))
+
+
+def _client(review: ReviewShape) -> str | None:
+    """Return the client that it is for; None from gateways of earlier versions, which do not send it."""
+    if not review.get("client_address"):
+        return None
+    credential = review.get("credential")
+    means = f", with credential {credential['username']} ({credential['id']})" if credential else ""
+    return f"{review['client_address']}{means}" + (", requested in advance" if review.get("in_advance") else "")
 
 
 def _window(window: Row | None) -> str | None:

@@ -130,7 +130,8 @@ def outcome_line(review: ReviewShape) -> str:
     """Return how a review ended, with the reviewer that rejected it and the reason."""
     refused = [voice for voice in review["voices"] if voice["status"] != ReviewStatus.APPROVED]
     by = "".join(f" by {display_name(voice['reviewed_by'])}" for voice in refused)
-    why = f": {review['rejection_reason']}" if review["rejection_reason"] else ""
+    reason = review["rejection_reason"] or review.get("withdrawal_reason")
+    why = f": {reason}" if reason else ""
     status = status_of(review)
     what = _EXPIRIES.get(status) or f"is {status}"
     return f"review {review['id']} {what}{by}{why}"

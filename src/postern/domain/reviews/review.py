@@ -193,6 +193,14 @@ class Binding:
     means: str
 
 
+@dataclass(frozen=True, slots=True)
+class ReviewedCredential:
+    """The credential with which the client logs in that a review is for, by its name at that time."""
+
+    id: UUID
+    username: str
+
+
 class Choice(StrEnum):
     APPROVED = "APPROVED"
     REJECTED = "REJECTED"
@@ -219,7 +227,8 @@ class Review:
 
     `access_duration` is in seconds, 0 where no access is given. `input` is a held statement with its values; a script
     is its session's. `expires_at`: while it is pending, its deadline; for an approved script, when it is too late to
-    start it. `revoke_at` is the end of a grant. `estimate` is the row estimate of a statement, as JSON.
+    start it. `revoke_at` is the end of a grant. `estimate` is the row estimate of a statement, as JSON. `credential` is
+    None where the owner's own login or key is used. `withdrawal_reason`: why the gateway withdrew it.
     """
 
     id: UUID
@@ -234,12 +243,14 @@ class Review:
     expires_at: datetime
     session_id: UUID | None = None
     makers: tuple[Person, ...] = ()
+    credential: ReviewedCredential | None = None
     reason: str = ""
     input: str = ""
     estimate: Mapping[str, object] | None = None
     access_duration: int = 0
     decided_at: datetime | None = None
     revoke_at: datetime | None = None
+    withdrawal_reason: str = ""
     time_window: TimeWindow | None = None
     voices: tuple[Vote, ...] = ()
 
@@ -251,6 +262,11 @@ class Review:
     @property
     def force_groups(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(group for demand in self.demands for group in demand.force_groups))
+
+    @property
+    def is_in_advance(self) -> bool:
+        """Whether access was requested before a client connected, so that none waits for it."""
+        return self.kind is ReviewKind.JIT and self.session_id is None
 
     @property
     def refusal(self) -> Vote | None:

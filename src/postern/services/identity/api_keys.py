@@ -25,6 +25,7 @@ from postern.domain.secret import Secret
 from postern.errors import Invalid, NotFound, Unauthenticated
 from postern.services.identity.users import checked_groups, require_admin, require_person
 from postern.services.named_resources import ResourceService
+from postern.services.reviews.credential_endings import CredentialEndings
 from postern.services.server.audit_context import record_change as note
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import ApiKeyStore, PrincipalStore
@@ -60,10 +61,12 @@ class ApiKeys(ResourceService[ApiKey]):
         signals: Signals,
         now: Clock,
         credentials: CredentialStore,
+        endings: CredentialEndings,
     ) -> None:
         super().__init__(store, signals, now)
         self._keys = store
         self._credentials = credentials
+        self._endings = endings
         self._principals = principals
 
     async def authenticate(self, key: Secret, address: str) -> tuple[ApiKey, Principal]:
@@ -207,7 +210,7 @@ class ApiKeys(ResourceService[ApiKey]):
         revoked = []
         for credential in await self.find_issued(principal, str(after.id)):
             await self._credentials.revoke(credential.credential.id, self._now())
-            await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential.credential.id))
+            await self._endings.announce(credential.credential.id)
             revoked.append({"username": credential.credential.username, "machine_identity": credential.holder})
         note(self.audit_view(before), {**self.audit_view(after), "revoked": revoked})
 

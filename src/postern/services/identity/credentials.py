@@ -18,10 +18,11 @@ from postern.domain.lists import Page, Stretch
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import SSH, Connection, Toggle
 from postern.errors import Conflict, Denied, Invalid, NotFound
+from postern.services.reviews.credential_endings import CredentialEndings
 from postern.services.rules.access_control import AccessControl
 from postern.services.server.audit_context import record_change
 from postern.services.server.server_features import Features
-from postern.store.ports.common_ports import Clock, Signals, Topic
+from postern.store.ports.common_ports import Clock
 from postern.store.ports.target_ports import CredentialStore, SecretUse
 
 # Default duration: a user's working day. A machine identity has no user to request a new credential in the morning.
@@ -46,7 +47,7 @@ class Credentials:
         store: CredentialStore,
         control: AccessControl,
         features: Features,
-        signals: Signals,
+        endings: CredentialEndings,
         now: Clock,
         *,
         enforceable: frozenset[str],
@@ -54,7 +55,7 @@ class Credentials:
         self._store = store
         self._control = control
         self._features = features
-        self._signals = signals
+        self._endings = endings
         self._now = now
         self._enforceable = enforceable
 
@@ -120,7 +121,7 @@ class Credentials:
             await self._store.expire(credential.id, self._now() + overlap)
         else:
             await self._store.revoke(credential.id, self._now())
-        await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential.id))
+        await self._endings.announce(credential.id)
 
     async def find(self, principal: Principal, connection: str, page: Page) -> tuple[Connection, Stretch[Credential]]:
         """Return the caller's own credentials, newest first; for admins and auditors those of all users."""
@@ -155,7 +156,7 @@ class Credentials:
         if await self._store.revoke(credential.id, revoked_at):
             record_change(credential, replace(credential, revoked_at=revoked_at))
         # Also for a revoked one: the first signal may have been missed.
-        await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential.id))
+        await self._endings.announce(credential.id)
 
     async def _credential(self, principal: Principal, credential_id: UUID | str) -> Credential | None:
         try:

@@ -33,6 +33,7 @@ from postern.services.identity.setup_links import SetupLinks
 from postern.services.identity.step_up import StepUp
 from postern.services.identity.user_accounts import Users
 from postern.services.identity.user_preferences import UserPreferences
+from postern.services.reviews.credential_endings import CredentialEndings
 from postern.services.server.server_services import ServerServices
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.stores import Stores
@@ -135,7 +136,14 @@ def _build_directory(
         now=now,
     )
     return DirectoryServices(
-        api_keys=ApiKeys(stores.api_keys, principals, signals, now, stores.credentials),
+        api_keys=ApiKeys(
+            stores.api_keys,
+            principals,
+            signals,
+            now,
+            stores.credentials,
+            CredentialEndings(stores.reviews, signals, now),
+        ),
         groups=groups,
         preferences=UserPreferences(stores.preferences, now),
         provisioning=Provisioning(

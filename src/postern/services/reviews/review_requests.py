@@ -21,6 +21,7 @@ from postern.domain.reviews.review import (
     ApprovalRequirement,
     Binding,
     Review,
+    ReviewedCredential,
     ReviewKind,
     ReviewStatus,
     person_of,
@@ -201,6 +202,7 @@ class ReviewRequests:
             expires_at=now + WAITS[kind],
             session_id=None if session is None else session.id,
             makers=await self._store.makers(requested_access.principal.id, requested_access.credential_id),
+            credential=await self._find_credential(requested_access.credential_id),
             reason=reason,
             input=_of_invocation(invocation),
             access_duration=access_duration(duration, requested_access.longest) if kind is ReviewKind.JIT else 0,
@@ -237,12 +239,16 @@ class ReviewRequests:
             expires_at=now + WAITS[ReviewKind.STATEMENT],
             session_id=session_id,
             makers=await self._store.makers(principal.id, permit.credential_id),
+            credential=await self._find_credential(permit.credential_id),
             reason=why[:MAX_INPUT],
             input=text,
         )
         requested_review = await self._store.add(review, None, source=permit.source)
         await signal_review(self._signals, requested_review)
         return requested_review
+
+    async def _find_credential(self, credential_id: UUID | None) -> ReviewedCredential | None:
+        return None if credential_id is None else await self._store.find_credential(credential_id)
 
     async def require_statement_reviews(self, permit: Permit, rule: str) -> tuple[ApprovalRequirement, ...]:
         """Return the approvals that a statement needs which the guardrail `rule` holds. Raises Denied where reviews are

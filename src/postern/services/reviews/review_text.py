@@ -67,7 +67,7 @@ def final_state_text(review: Review) -> str:
         ReviewStatus.REJECTED: f"it was rejected{reviewer_text}",
         ReviewStatus.REVOKED: f"it was revoked{reviewer_text}",
         ReviewStatus.EXPIRED: _EXPIRIES.get(review.outcome, "it was not decided in time"),
-        ReviewStatus.WITHDRAWN: "it was withdrawn",
+        ReviewStatus.WITHDRAWN: ": ".join(filter(None, ("it was withdrawn", review.withdrawal_reason))),
         ReviewStatus.PROCESSING: "it is running",
         ReviewStatus.EXECUTED: "it has already run, and can run only once",
     }[review.status]

@@ -16,6 +16,7 @@ from postern.services.identity.ssh_keys import MEANS as SSH_KEY
 from postern.services.identity.ssh_keys import SshKeys
 from postern.services.issues.session_issues import Issues
 from postern.services.reviews.access_requests import AccessRequests
+from postern.services.reviews.credential_endings import CredentialEndings
 from postern.services.reviews.requirement_lookup import RequirementLookup
 from postern.services.reviews.review_requests import ReviewRequests
 from postern.services.reviews.review_rules import ReviewRules
@@ -275,7 +276,14 @@ def _build_connections(on: _Ground, audit: Audit) -> ConnectionServices:
             signals=signals,
             now=now,
         ),
-        credentials=Credentials(stores.credentials, control, on.features, signals, now, enforceable=enforceable),
+        credentials=Credentials(
+            stores.credentials,
+            control,
+            on.features,
+            CredentialEndings(stores.reviews, signals, now),
+            now,
+            enforceable=enforceable,
+        ),
         declarations=Declarations(stores.connections, checks, audit, signals, now),
         host_keys=HostKeys(stores.host_keys, control, now),
         relay_workers=RelayWorkers(stores.workers, signals, now),

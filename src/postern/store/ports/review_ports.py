@@ -14,6 +14,7 @@ from postern.domain.reviews.review import (
     Binding,
     Person,
     Review,
+    ReviewedCredential,
     ReviewEvent,
     ReviewKind,
     ReviewStatus,
@@ -103,7 +104,14 @@ class ReviewStore(Protocol):
 
     async def lapse(self, now: datetime) -> list[Moved]:
         """Close all that has expired: deadlines, grants, unused approvals, scripts and statements whose session is
-        done, and reviews of deleted connections."""
+        done, reviews of deleted connections, and pending reviews of credentials that are no longer valid."""
+
+    async def withdraw_unusable(self, now: datetime, credential_id: UUID | None = None) -> list[Moved]:
+        """Withdraw pending reviews whose credential was revoked or deleted, or has expired: those of this credential,
+        or of all. Such a review can no longer be approved either."""
+
+    async def find_credential(self, credential_id: UUID) -> ReviewedCredential | None:
+        """Return the credential, valid or not."""
 
     async def store_estimate(self, review_id: UUID, estimate: Mapping[str, object]) -> bool:
         """Store the row estimate, while it is pending."""

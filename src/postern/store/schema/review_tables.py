@@ -31,6 +31,9 @@ reviews = Table(
     Column("place", Uuid, nullable=False),
     Column("source", String(255), nullable=False),
     Column("means", String(128), nullable=False),
+    # The credential of the client, by its id and its name at that time: the review outlives it.
+    Column("credential_id", Uuid),
+    Column("credential_username", String(64)),
     # The session that waits for it, or whose statement it is.
     Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), index=True),
     Column("connection", String(128), nullable=False),
@@ -47,6 +50,7 @@ reviews = Table(
     Column("decided_at", Utc),
     Column("ended_at", Utc),  # since when it is final
     Column("revoke_at", Utc),
+    Column("withdrawal_reason", Text, nullable=False),  # empty unless the gateway withdrew it
     Column("time_window", JSON),
     Index(None, "org_id", "created_at", "id"),
     Index(None, "org_id", "principal_id", "created_at", "id"),

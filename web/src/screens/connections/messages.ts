@@ -167,6 +167,7 @@ export const text = {
   connectHere: "Get a credential for your own client",
   ownRequests: "Your requests",
   requestFor: (time: string) => `Access for ${time}`,
+  requestCredential: "With credential",
   accessUntil: "until",
   accessGiven: "Access given",
   accessEnded: "Access ended",

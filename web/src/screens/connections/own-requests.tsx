@@ -85,9 +85,14 @@ function Request({ review }: { review: Review }) {
           <Approvals demands={review.demands} />
         </div>
       )}
-      {review.rejection_reason && (
+      {review.credential && (
+        <p className="secondary">
+          {text.requestCredential} <MarkedText text={review.credential.username} />
+        </p>
+      )}
+      {(review.rejection_reason || review.withdrawal_reason) && (
         <p>
-          <MarkedText text={review.rejection_reason} />
+          <MarkedText text={review.rejection_reason || review.withdrawal_reason} />
         </p>
       )}
       {isGiven && <p>{text.given}</p>}

@@ -11,6 +11,9 @@ export const text = {
     connection: "Connection",
     requester: "Requester",
     kind: "Request",
+    inAdvance: { credential: "in advance, for this credential", login: "in advance, for the requester's login" },
+    client: "From",
+    withCredential: "with credential",
     state: "State",
     requested: "Requested",
     outcomes: {
@@ -33,6 +36,7 @@ export const text = {
     deadline: "Expires",
     rows: "Affected rows",
     rejected: "Reason for the rejection",
+    withdrawn: "Reason for the withdrawal",
     script: "Script",
     input: "Statement or arguments",
     demands: "Required approvals",

@@ -17,6 +17,7 @@ import { Page } from "../../parts/page";
 import { Skeleton } from "../../parts/table";
 import { Time } from "../../parts/time";
 import { text } from "./messages";
+import { RequestKind, ReviewClient } from "./review-client";
 import { ReviewState } from "./review-state";
 import styles from "./reviews.module.css";
 
@@ -67,7 +68,8 @@ function factsOf(review: Review): [string, ReactNode][] {
         <MarkedText text={review.connection} />
       </code>,
     ],
-    [text.list.kind, common.reviewKinds[review.type]],
+    [text.list.kind, <RequestKind key="kind" review={review} />],
+    [text.list.client, <ReviewClient key="client" review={review} isFull />],
     [text.review.reason, review.reason ? <MarkedText key="reason" text={review.reason} /> : text.review.noReason],
     [text.list.requested, <Time key="at" at={review.created_at} />],
   ];
@@ -81,6 +83,8 @@ function factsOf(review: Review): [string, ReactNode][] {
     facts.push([text.review.rows, <MarkedText key="rows" text={review.estimate.said} />]);
   if (review.rejection_reason)
     facts.push([text.review.rejected, <MarkedText key="rejected" text={review.rejection_reason} />]);
+  if (review.withdrawal_reason)
+    facts.push([text.review.withdrawn, <MarkedText key="withdrawn" text={review.withdrawal_reason} />]);
   return facts;
 }
 

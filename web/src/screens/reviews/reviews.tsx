@@ -3,7 +3,6 @@ import { FALLBACK_INTERVAL } from "../../api/changes";
 import { api, unwrap } from "../../api/client";
 import { type Place, usePages } from "../../api/pages";
 import type { components } from "../../api/schema";
-import { common } from "../../messages/common";
 import { List } from "../../parts/list";
 import { MarkedText } from "../../parts/marked-text";
 import { Page } from "../../parts/page";
@@ -11,12 +10,22 @@ import type { Column } from "../../parts/table";
 import { Time } from "../../parts/time";
 import { Views } from "../../parts/views";
 import { text } from "./messages";
+import { RequestKind, ReviewClient } from "./review-client";
 import { ReviewState } from "./review-state";
 import { VIEWS } from "./views";
 
 type Listed = Pick<
   components["schemas"]["ReviewAnswer"],
-  "id" | "connection" | "owner" | "type" | "status" | "outcome" | "created_at"
+  | "id"
+  | "connection"
+  | "owner"
+  | "type"
+  | "client_address"
+  | "credential"
+  | "in_advance"
+  | "status"
+  | "outcome"
+  | "created_at"
 >;
 
 const COLUMNS: Column<Listed>[] = [
@@ -29,7 +38,8 @@ const COLUMNS: Column<Listed>[] = [
     ),
   },
   { title: text.list.requester, cell: ({ owner }) => <MarkedText text={owner.name || owner.email} /> },
-  { title: text.list.kind, cell: ({ type }) => common.reviewKinds[type] },
+  { title: text.list.kind, cell: (review) => <RequestKind review={review} /> },
+  { title: text.list.client, cell: (review) => <ReviewClient review={review} /> },
   { title: text.list.state, cell: (review) => <ReviewState review={review} /> },
   { title: text.list.requested, cell: ({ created_at }) => <Time at={created_at} /> },
 ];

@@ -11,7 +11,16 @@ from pydantic import Field
 from postern.api.schemas.common import Answer, Body, Identifier
 from postern.domain.identity.principal import Principal
 from postern.domain.page_addresses import review_address
-from postern.domain.reviews.review import Choice, Person, Review, ReviewKind, ReviewOutcome, ReviewStatus, Vote
+from postern.domain.reviews.review import (
+    Choice,
+    Person,
+    Review,
+    ReviewedCredential,
+    ReviewKind,
+    ReviewOutcome,
+    ReviewStatus,
+    Vote,
+)
 from postern.domain.reviews.review_groups import (
     GroupEntry,
     GroupStatus,
@@ -39,6 +48,15 @@ class PersonAnswer(Answer):
             email=person.email,
             chat_id=person.chat_id,
         )
+
+
+class ReviewedCredentialAnswer(Answer):
+    id: UUID
+    username: str
+
+    @classmethod
+    def of(cls, credential: ReviewedCredential) -> Self:
+        return cls(id=credential.id, username=credential.username)
 
 
 class TimeWindowAnswer(Answer):
@@ -136,6 +154,15 @@ class ReviewAnswer(Answer):
     )
     connection: str
     owner: PersonAnswer = Field(description="The requester")
+    client_address: str = Field(description="Address of the client that it is for")
+    credential: ReviewedCredentialAnswer | None = Field(
+        description="The credential with which that client logs in, even if it was revoked since; null for a client "
+        "with the owner's own login or API key"
+    )
+    in_advance: bool = Field(
+        description="Whether access was requested before connecting, so that no client waits for it. With `credential` "
+        "it is for clients with this credential, else for those with the requester's login"
+    )
     reason: str = Field(description="The requester's reason")
     created_at: datetime
     expires_at: datetime = Field(
@@ -149,6 +176,9 @@ class ReviewAnswer(Answer):
     demands: list[RequirementProgressAnswer]
     voices: list[VoiceAnswer] = Field(description="The votes, in order")
     rejection_reason: str
+    withdrawal_reason: str = Field(
+        description="Why the gateway withdrew it, such as a revoked credential; empty if its owner withdrew it"
+    )
     self_approved: bool = Field(description="A reviewer approved their own request")
     forced: bool = Field(description="A reviewer approved it alone, by force_review")
     script: str | None = Field(description="The script that would run; left out in lists and sessions")
@@ -177,6 +207,9 @@ class ReviewAnswer(Answer):
             outcome=review.outcome,
             connection=review.connection,
             owner=PersonAnswer.of(review.owner),
+            client_address=review.binding.source,
+            credential=ReviewedCredentialAnswer.of(review.credential) if review.credential else None,
+            in_advance=review.is_in_advance,
             reason=review.reason,
             created_at=review.created_at,
             expires_at=review.expires_at,
@@ -188,6 +221,7 @@ class ReviewAnswer(Answer):
             demands=[RequirementProgressAnswer.of(requirement) for requirement in progress(review)],
             voices=[VoiceAnswer.of(voice) for voice in review.voices],
             rejection_reason=refusal.comment if refusal else "",
+            withdrawal_reason=review.withdrawal_reason,
             self_approved=any(map(_is_self_approval, review.voices)),
             forced=any(voice.forced for voice in review.voices),
             script=None,

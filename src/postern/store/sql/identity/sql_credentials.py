@@ -71,7 +71,7 @@ class SqlCredentials:
         name = select(connections.c.name).where(connections.c.id == credentials.c.connection_id)
         columns = [*_COLUMNS, name.correlate(credentials).scalar_subquery().label("connection")]
         keyset = by_time(credentials.c.created_at, credentials.c.id)
-        listed = LongList(columns, keyset, lead, [] if valid_at is None else _valid_conditions(valid_at))
+        listed = LongList(columns, keyset, lead, [] if valid_at is None else valid_conditions(valid_at))
         async with self._database.plan_each() as statement:
             return await statement.run_sync(
                 lambda connection: find_page(
@@ -107,7 +107,8 @@ class SqlCredentials:
             await connection.execute(statement)
 
 
-def _valid_conditions(at: datetime) -> list[ColumnElement[bool]]:
+def valid_conditions(at: datetime) -> list[ColumnElement[bool]]:
+    """Return the condition for credentials that are neither revoked nor expired."""
     expires_later = or_(credentials.c.expires_at.is_(None), credentials.c.expires_at > at)
     return [credentials.c.revoked_at.is_(None), expires_later]
 

@@ -1,7 +1,8 @@
 """Changes of reviews: decided, used, ended, each with its session and its events.
 
 Each function is a part of one transaction, which the store begins. Locks are taken in one order: the review's row,
-those of the reviewers, the session's. What a transaction of SQLite reads stays unchanged until it ends.
+those of the reviewers, the credential's, the session's. What a transaction of SQLite reads stays unchanged until it
+ends.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from postern.store.ports.target_ports import SessionEnd
 from postern.store.schema.identity_tables import orgs, user_groups, users
 from postern.store.schema.review_tables import review_news, review_voices, reviews
 from postern.store.schema.session_tables import sessions
-from postern.store.schema.target_tables import connections
+from postern.store.schema.target_tables import connections, credentials
+from postern.store.sql.identity.sql_credentials import valid_conditions
 from postern.store.sql.recordings.sql_sealed_records import enqueue
-from postern.store.sql.reviews.review_conditions import OPEN
+from postern.store.sql.reviews.review_conditions import OPEN, PENDING
 from postern.store.sql.reviews.review_rows import load, voice_values, window_values
 from postern.store.sql.sessions.sql_sessions import approve_session, withdraw_session
 
@@ -88,8 +90,11 @@ def _as_asked_now(connection: Connection, review: Review) -> Review:
 
 
 def _approve(connection: Connection, review: Review, weighed: Weighed, at: datetime) -> Moved:
-    """Approve it. Raises Conflict when its session has ended."""
+    """Approve it. Raises Conflict when its session has ended, or its credential is no longer valid."""
     given_review = review.approve(at, weighed.time_window)
+    problem = _credential_problem(connection, review, at)
+    if problem:
+        raise Conflict(f"{problem}, so there is nothing to approve any more")
     if review.session_id is not None and not _goes_on(connection, review.kind, review.session_id):
         raise Conflict("the session of this review has ended, so there is nothing to approve any more")
     values = {
@@ -125,6 +130,46 @@ def move(connection: Connection, review_id: UUID, event: ReviewEvent, at: dateti
     if event is ReviewEvent.EXPIRED and review.status is not ReviewStatus.PENDING and not review.has_lapsed(at):
         return None
     return _end(connection, review, event, to, at, _WHY.get(event))
+
+
+def withdraw_unusable(connection: Connection, review_id: UUID, at: datetime) -> Moved | None:
+    """Withdraw a pending review whose credential is no longer valid; None if it is not pending, or the credential is
+    valid."""
+    review = _lock_review(connection, review_id)
+    if review is None or review.status is not ReviewStatus.PENDING:
+        return None
+    problem = _credential_problem(connection, review, at)
+    if not problem:
+        return None
+    connection.execute(update(reviews).where(reviews.c.id == review.id).values(withdrawal_reason=problem))
+    event = ReviewEvent.WITHDRAWN
+    return _end(connection, review, event, ReviewStatus.WITHDRAWN, at, f"{_WHY[event]}: {problem}")
+
+
+def unusable_at(now: datetime, credential_id: UUID | None) -> Select[Any]:
+    """Return the ids of reviews that `withdraw_unusable` withdraws."""
+    valid = exists().where(credentials.c.id == reviews.c.credential_id, *valid_conditions(now)).correlate(reviews)
+    query = select(reviews.c.id).where(PENDING, reviews.c.credential_id.is_not(None), ~valid)
+    if credential_id is not None:
+        query = query.where(reviews.c.credential_id == credential_id)
+    return query.order_by(reviews.c.created_at, reviews.c.id).limit(_MOST_LAPSING)
+
+
+def _credential_problem(connection: Connection, review: Review, at: datetime) -> str:
+    """Return why the review's credential cannot be used; empty if it can, or there is none.
+
+    Locks the credential, so that of an approval and a revocation at the same time the first one counts.
+    """
+    if review.credential is None:
+        return ""
+    query = select(credentials.c.revoked_at, credentials.c.expires_at).where(credentials.c.id == review.credential.id)
+    row = connection.execute(query.with_for_update(read=True)).one_or_none()
+    name = f"credential {review.credential.username!r}"
+    if row is None:
+        return f"{name} was deleted"
+    if row.revoked_at is not None:
+        return f"{name} was revoked"
+    return f"{name} has expired" if row.expires_at is not None and at >= row.expires_at else ""
 
 
 def _is_ready(connection: Connection, review: Review) -> bool:

@@ -16,6 +16,7 @@ from postern.domain.reviews.review import (
     Choice,
     Person,
     Review,
+    ReviewedCredential,
     ReviewKind,
     ReviewStatus,
     Vote,
@@ -27,7 +28,7 @@ from postern.store.schema.review_tables import review_voices
 _BINDING = ("principal_id", "connection_id", "place", "source", "means")
 _PLAIN = (
     *("id", "org_id", "session_id", "connection", "reason", "input", "estimate", "access_duration"),
-    *("created_at", "expires_at", "decided_at", "revoke_at"),
+    *("created_at", "expires_at", "decided_at", "revoke_at", "withdrawal_reason"),
 )
 
 
@@ -41,6 +42,8 @@ def review_values(review: Review) -> dict[str, Any]:
         "status": review.status,
         "owner": person_values(review.owner),
         "makers": [person_values(maker) for maker in review.makers],
+        "credential_id": None if review.credential is None else review.credential.id,
+        "credential_username": None if review.credential is None else review.credential.username,
         "demands": [_demand_values(demand) for demand in review.demands],
         "asked_by": requirements_digest(review.demands),
         "estimate": estimate,
@@ -57,10 +60,16 @@ def review_of(row: Row, voices: Iterable[Vote] = ()) -> Review:
         owner=_person_of(row["owner"]),
         binding=Binding(**{name: row[name] for name in _BINDING}),
         makers=tuple(_person_of(values) for values in row["makers"]),
+        credential=_credential_of(row),
         demands=tuple(_demand_of(values) for values in row["demands"]),
         time_window=None if window is None else time_window(TIME_RANGE, window),
         voices=tuple(voices),
     )
+
+
+def _credential_of(row: Row) -> ReviewedCredential | None:
+    key = row["credential_id"]
+    return None if key is None else ReviewedCredential(key, row["credential_username"])
 
 
 def load(connection: Connection, which: Select[Any]) -> list[Review]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -36,6 +37,7 @@ from postern.domain.reviews.review import (
     Crowd,
     Person,
     Review,
+    ReviewedCredential,
     ReviewEvent,
     ReviewKind,
     ReviewStatus,
@@ -53,7 +55,7 @@ from postern.store.schema.session_tables import sessions
 from postern.store.schema.target_tables import credentials
 from postern.store.sql.long_lists import LongList, by_time, count_rows, find_page
 from postern.store.sql.reviews.review_conditions import NEWEST, OPEN, PENDING, bound_to, conditions_of
-from postern.store.sql.reviews.review_moves import decide, move, over_at, queue_event
+from postern.store.sql.reviews.review_moves import decide, move, over_at, queue_event, unusable_at, withdraw_unusable
 from postern.store.sql.reviews.review_rows import load, review_of, review_values, voice_of
 from postern.store.sql.rows import prefix_columns
 from postern.store.sql.sessions.sql_sessions import add_session, seal_invocation, session_values
@@ -235,7 +237,22 @@ class SqlReviews:
             over = [(row.id, row.event) for row in (await statement.execute(over_at(now))).all()]
         # One transaction for each, so that a concurrent decision waits for one of them only.
         moved = [await self.move(review_id, ReviewEvent(event), now) for review_id, event in over]
+        closed = [change for change in moved if change is not None]
+        return closed + await self.withdraw_unusable(now)
+
+    async def withdraw_unusable(self, now: datetime, credential_id: UUID | None = None) -> list[Moved]:
+        async with self._database.statement() as statement:
+            keys = (await statement.execute(unusable_at(now, credential_id))).scalars().all()
+        moved = [
+            await self._database.together(partial(withdraw_unusable, review_id=review_id, at=now)) for review_id in keys
+        ]
         return [change for change in moved if change is not None]
+
+    async def find_credential(self, credential_id: UUID) -> ReviewedCredential | None:
+        query = select(credentials.c.id, credentials.c.username).where(credentials.c.id == credential_id)
+        async with self._database.statement() as statement:
+            row = (await statement.execute(query)).one_or_none()
+        return None if row is None else ReviewedCredential(row.id, row.username)
 
     async def store_estimate(self, review_id: UUID, estimate: Mapping[str, object]) -> bool:
         waits = update(reviews).where(reviews.c.id == review_id, reviews.c.status == ReviewStatus.PENDING)
