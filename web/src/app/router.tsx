@@ -3,6 +3,7 @@ import { createRouter } from "@tanstack/react-router";
 import { handleLoggedOut } from "../api/client";
 import { ApiError } from "../api/errors";
 import { keepLogin } from "../api/login-keeper";
+import { loginSearch } from "../engines/next";
 import { accessRuleRoutes } from "../screens/access-rules/routes";
 import { agentRoutes } from "../screens/agents/routes";
 import { auditRoutes } from "../screens/audit/routes";
@@ -75,7 +76,7 @@ function leadToLogin(): void {
   const { pathname, href } = router.state.location;
   if (pathname === "/login" || pathname === "/setup") return;
   queries.clear();
-  void router.navigate({ to: "/login", search: { next: href } });
+  void router.navigate({ to: "/login", search: loginSearch(href) });
 }
 
 handleLoggedOut(leadToLogin);

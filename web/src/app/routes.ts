@@ -3,7 +3,7 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { createRootRouteWithContext, createRoute, redirect } from "@tanstack/react-router";
 import { FactorRequired, userQuery } from "../api/account";
-import { PROVIDER_FAILURE } from "../engines/next";
+import { loginSearch, PROVIDER_FAILURE } from "../engines/next";
 import { textsOf } from "../engines/search";
 import { ErrorScreen, NotFoundScreen } from "../screens/errors/errors";
 import { Shell } from "./shell";
@@ -23,12 +23,12 @@ export const shellRoute = createRoute({
   id: "shell",
   component: Shell,
   validateSearch: (search: Record<string, unknown>) => textsOf(search, PARAMETERS),
-  beforeLoad: async ({ context, location, search: { organization } }) => {
+  beforeLoad: async ({ context, location }) => {
     const user = await context.queries.ensureQueryData(userQuery).catch((error: unknown) => {
       if (error instanceof FactorRequired) throw redirect({ to: "/second-factor", search: { next: location.href } });
       throw error;
     });
-    if (user === null) throw redirect({ to: "/login", search: { next: location.href, organization } });
+    if (user === null) throw redirect({ to: "/login", search: loginSearch(location.href) });
     return { user };
   },
 });

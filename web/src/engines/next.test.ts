@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { nextPath, providerFailure } from "./next";
+import { loginSearch, nextPath, providerFailure } from "./next";
 
 test.each([
   ["/sessions?only=open", "/sessions?only=open"],
@@ -21,4 +21,10 @@ test.each([
   [`/?error_description=${"x".repeat(600)}`, "x".repeat(500)],
 ])("the failure of the provider in %s is %s", (next, failure) => {
   expect(providerFailure(next)).toBe(failure);
+});
+
+test("the login of a page that names an organisation is that organisation's", () => {
+  expect(loginSearch("/sessions")).toEqual({ next: "/sessions" });
+  const next = "/device?user_code=BCDF-GHJK&organization=acme%26co#x";
+  expect(loginSearch(next)).toEqual({ next, organization: "acme&co" });
 });

@@ -15,9 +15,19 @@ export function nextPath(wanted: string | undefined, origin: string): string {
   return url.pathname + url.search + url.hash;
 }
 
+/** What the login needs of the page that a user wanted to open: its address, and the organisation that it names. */
+export function loginSearch(wanted: string): { next: string; organization?: string } {
+  const organization = queryOf(wanted).get("organization");
+  return organization ? { next: wanted, organization } : { next: wanted };
+}
+
 /** Return why an identity provider sent the user back to this path without a login; empty if it did not. */
 export function providerFailure(wanted: string | undefined): string {
-  const query = new URLSearchParams(wanted?.split("#")[0]?.split("?")[1] ?? "");
+  const query = queryOf(wanted);
   const [code, description] = PROVIDER_FAILURE.map((name) => query.get(name) ?? "");
   return (description || code || "").slice(0, LONGEST_FAILURE);
+}
+
+function queryOf(path: string | undefined): URLSearchParams {
+  return new URLSearchParams(path?.split("#")[0]?.split("?")[1] ?? "");
 }
