@@ -167,7 +167,7 @@ async def test_access_says_who_must_agree_first(api: Api) -> None:
         "needs a review: 1 member of the group 'owners' must approve (the connection's reviewers), and "
         "2 members of the groups 'leads' or 'sre' must approve, or force it as a member of 'boss' (rule 'both')"
     )
-    assert connect["reason"].endswith("(rule 'jit'); access lasts at most 600 seconds")
+    assert connect["reason"].endswith("(rule 'jit'); access lasts at most 10 minutes")
     assert await reviews(api.as_auditor, "ann@example.com") == own
     other = await reviews(api.as_admin, "bob@example.com")
     assert [one["rule"] for one in other["connect"]["demands"]] == [None, "both"]  # he is in no group that it asks

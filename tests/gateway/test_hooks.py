@@ -379,7 +379,7 @@ async def test_hook_at_an_agent_that_never_answers_times_out() -> None:
 
 async def test_failed_and_interrupted_hooks_are_counted_by_outcome() -> None:
     outcomes = iter(
-        [HookOutcome(3, "no"), HookOutcome(None, "a", "it did not finish within 60 seconds and was terminated")]
+        [HookOutcome(3, "no"), HookOutcome(None, "a", "it did not finish within 1 minute and was terminated")]
     )
 
     async def answer(hook: Hook) -> HookOutcome:

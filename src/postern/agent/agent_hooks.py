@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from postern.agent.agent_policy import LocalPolicy
 from postern.agent.command_process import CommandProgram, CommandTransport, base_environment
+from postern.domain.durations import duration_text
 from postern.domain.hook import MAX_OUTPUT, HookOutcome
 from postern.errors import Unavailable
 from postern.protocols.terminal import terminal_frames as m
@@ -48,7 +49,7 @@ class AgentHooks:
             async with asyncio.timeout(hook.seconds):
                 await printed.told.wait()
         except TimeoutError:
-            reason = f"it did not finish within {hook.seconds:g} seconds and was terminated"
+            reason = f"it did not finish within {duration_text(hook.seconds)} and was terminated"
         finally:
             transport.close()
             try:

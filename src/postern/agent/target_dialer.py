@@ -10,6 +10,7 @@ from postern.agent.agent_hooks import AgentHooks
 from postern.agent.agent_policy import ANYTHING, LocalPolicy
 from postern.agent.agent_protocols import AGENT_SPECS, Targets
 from postern.agent.secrets import Resolver
+from postern.domain.durations import duration_text
 from postern.domain.hook import HookOutcome
 from postern.domain.targets.connection import protocol_of
 from postern.domain.tracing import part
@@ -40,7 +41,7 @@ class TargetDialer:
             async with asyncio.timeout(order.timeout):
                 return await self._dial(kind, order)
         except TimeoutError:
-            message = f"the target of {order.connection!r} did not answer within {order.timeout:g} seconds"
+            message = f"the target of {order.connection!r} did not answer within {duration_text(order.timeout)}"
             raise Unavailable(message) from None
         except ConnectionError as error:
             raise Unavailable(f"the target of {order.connection!r} closed the connection during login") from error

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import UUID
 
+from postern.domain.durations import duration_text
 from postern.domain.reviews.review import ApprovalRequirement, Choice, Person, Review, ReviewKind, ReviewStatus, Vote
 from postern.domain.text import one_line, printable
 
@@ -103,7 +104,7 @@ def _facts(review: Review, *, with_estimate: bool) -> list[tuple[str, str]]:
     if review.reason:
         facts.append(("Reason", one_line(review.reason)[:MAX_REASON]))
     if review.access_duration:
-        facts.append(("For", str(timedelta(seconds=review.access_duration))))
+        facts.append(("For", duration_text(review.access_duration)))
     if review.time_window is not None:
         facts.append(("Within", str(review.time_window)))
     if review.estimate is not None:

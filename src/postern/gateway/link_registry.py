@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
+from postern.domain.durations import duration_text
 from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import EndReason
 from postern.domain.targets.target_schema import TargetSchema
@@ -241,7 +242,7 @@ class LinkRegistry:
                 elif now >= link.schema_until:
                     self._start(link.read_schema())
                 elif self._is_idle(link):
-                    link.driver.end(EndReason.IDLE, f"this session was idle for {self._idle_timeout:g} seconds")
+                    link.driver.end(EndReason.IDLE, f"this session was idle for {duration_text(self._idle_timeout)}")
             for opening in list(self._openings):
                 late = None if opening.permit is None else time_is_over(opening.permit, wall)
                 if late is not None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Coroutine, Mapping
 from uuid import UUID, uuid4
 
+from postern.domain.durations import duration_text
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.target_task import Failure, TargetTask, TargetTaskAnswer, TargetTaskKind
 from postern.domain.tracing import NO_TRACER, TRACEPARENT, SpanKind, Tracer, parent_of, within
@@ -110,9 +111,9 @@ class TargetTaskRunner:
         except TimeoutError:
             if target_task.kind is TargetTaskKind.PREVIEW:
                 return _failed_answer(
-                    f"the preview took longer than {self._seconds:g} seconds; preview a part of the script"
+                    f"the preview took longer than {duration_text(self._seconds)}; preview a part of the script"
                 )
-            return _away(f"the target of {name!r} did not answer within {self._seconds:g} seconds")
+            return _away(f"the target of {name!r} did not answer within {duration_text(self._seconds)}")
         except TargetRefused as refused:
             return _failed_answer(f"the target of {name!r} refused: {refused.text}")
         except Unavailable as error:

@@ -20,6 +20,7 @@ from postern.cli.terminal.forward import LOOPBACK, PortForward, StreamRequest
 from postern.client.client_control import Service
 from postern.client.client_shapes import ServerInfo
 from postern.client.proxy import ConnectOrder, DisconnectOrder, ProxyOrder, ProxyWelcome, attend_as_proxy
+from postern.domain.durations import duration_text
 from postern.domain.text import one_line
 from postern.errors import PosternError
 
@@ -111,7 +112,7 @@ class _Manager:
             await order.done(0, f"port {order.port} cannot be used: {error.strerror}")
             return
         self._ending = asyncio.create_task(self._end_after(order))
-        text = f"{one_line(order.connection)} is available at {LOOPBACK}:{port} for {order.seconds} s."
+        text = f"{one_line(order.connection)} is available at {LOOPBACK}:{port} for {duration_text(order.seconds)}."
         self._say(text, event="opened", connection=order.connection, port=port, seconds=order.seconds)
         await order.done(port, "")
 

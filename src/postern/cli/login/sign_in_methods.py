@@ -31,6 +31,7 @@ from postern.cli.status import with_program_name
 from postern.client.client_authentication import ClientAuthentication, SecondFactorTicket
 from postern.client.client_http import Http
 from postern.client.client_shapes import Device
+from postern.domain.durations import duration_text
 from postern.domain.secret import Secret
 from postern.domain.text import printable
 from postern.errors import Denied, Invalid, TooMany, Unauthenticated, Unavailable
@@ -92,7 +93,7 @@ class Loopback:
     def wait(self, deadline: float = DEADLINE) -> Secret:
         """Return the code that the browser sent. Raises Unauthenticated if the login failed or timed out."""
         if not self._done.wait(deadline):
-            raise Unauthenticated(f"no login in the browser within {deadline:g} seconds; try again")
+            raise Unauthenticated(f"no login in the browser within {duration_text(deadline)}; try again")
         heard = self._heard
         assert heard is not None
         if heard.code is None:
@@ -277,7 +278,7 @@ def by_browser(
         if not _try_browser(open_browser, url):
             print_progress("No browser could be opened from here.")
         print_progress("Waiting for the browser (Ctrl-C cancels; --no-browser uses a browser on a different machine).")
-        with ProgressLine(f"waiting for the browser, at most {deadline:g} s", after=0):
+        with ProgressLine(f"waiting for the browser, at most {duration_text(deadline)}", after=0):
             code = loopback.wait(deadline)
         return door.exchange(code, verifier)
 

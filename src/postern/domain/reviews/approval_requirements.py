@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from postern.domain.durations import duration_text
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import ApprovalRequirement, ReviewKind
 from postern.domain.reviews.review_rule import ReviewRule
@@ -61,6 +62,7 @@ def access_duration(requested: int | None, longest: int) -> int:
         return min(DEFAULT_ACCESS, longest)
     if not 0 < requested <= longest:
         raise Invalid(
-            f"access_duration: must be from 1 to {longest} seconds on this connection", field="access_duration"
+            f"access_duration: must be from 1 to {longest} seconds ({duration_text(longest)}) on this connection",
+            field="access_duration",
         )
     return requested

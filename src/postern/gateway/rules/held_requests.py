@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import cast
 from uuid import UUID
 
+from postern.domain.durations import duration_text
 from postern.domain.reviews.review import MAX_INPUT, Choice, Review, ReviewEvent, ReviewStatus
 from postern.domain.rules.permit import Permit
 from postern.domain.text import printable
@@ -39,7 +40,7 @@ _LONGEST = 2_000  # characters of one value
 _RULE = "inspection"  # by guardrails, or by masking rules
 _TOO_LONG = Refuse(
     _RULE,
-    f"this could not be evaluated within {PARSE_WITHIN:g} seconds, so it was denied",
+    f"this could not be evaluated within {duration_text(PARSE_WITHIN)}, so it was denied",
     "Send it in smaller parts, or try again when the gateway is less busy.",
 )
 _ASK_THEM = "Ask the reviewer what they would approve, or send a different statement."

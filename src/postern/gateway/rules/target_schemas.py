@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID, uuid4
 
+from postern.domain.durations import duration_text
 from postern.domain.rules.permit import Permit
 from postern.domain.rules.policy import needs_schema
 from postern.domain.targets.target_schema import TargetSchema
@@ -100,7 +101,7 @@ class TargetSchemas:
                 schema, size = await self._ask(permit, start)
             return _Kept(schema, replace(schema, search_path=()), time.monotonic() + self.age, size)
         except TimeoutError:
-            reason = f"it did not answer within {self._reading:g} seconds"
+            reason = f"it did not answer within {duration_text(self._reading)}"
         except TargetRefused as refused:
             reason = f"it rejected the login: {refused.message}"
         except PosternError as error:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from postern.domain.chat import Interaction, Introduced, Press, Reasoned
+from postern.domain.durations import duration_text
 from postern.domain.identity.login import TokenPurpose
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import Choice, Review, ReviewStatus
@@ -93,7 +94,7 @@ class ChatDecisions:
                 async with asyncio.timeout(DEADLINE):
                     await self._handle_press(sink, press)
             except TimeoutError:
-                raise Unavailable(f"the chat did not answer in {DEADLINE:g} seconds") from None
+                raise Unavailable(f"the chat did not answer in {duration_text(DEADLINE)}") from None
             return Handled({})
         if isinstance(press, Introduced):
             return await self._handle_introduction(sink, press)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
+from postern.domain.durations import duration_text
 from postern.domain.features import Feature
 from postern.domain.identity.credential import Credential, Issued, Verifier
 from postern.domain.identity.principal import Principal, PrincipalKind
@@ -191,9 +192,10 @@ def _life(principal: Principal, connection: Connection, seconds: int | None) -> 
         limit = min(limit, timedelta(seconds=connection.access_max_duration))
     if seconds is None:
         return min(MACHINE_LIFE if principal.kind is PrincipalKind.MACHINE else DEFAULT_LIFE, limit)
-    if not 1 <= seconds <= limit.total_seconds():
+    longest = int(limit.total_seconds())
+    if not 1 <= seconds <= longest:
         raise Invalid(
-            f"access_duration_seconds: must be between 1 and {int(limit.total_seconds())} on this connection",
+            f"access_duration_seconds: must be between 1 and {longest} ({duration_text(longest)}) on this connection",
             field="access_duration_seconds",
         )
     return timedelta(seconds=seconds)

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from postern.domain.durations import duration_text
 from postern.domain.identity.credential import Credential, Issued
 from postern.domain.identity.machine import MachineIdentity
 from postern.domain.identity.principal import Principal, PrincipalKind
@@ -133,7 +134,10 @@ class Machines(ResourceService[MachineIdentity]):
         """
         require_admin(principal, "rotate credentials")
         if not 0 <= overlap <= MAX_OVERLAP.total_seconds():
-            raise Invalid(f"overlap_seconds: must be 0 to {int(MAX_OVERLAP.total_seconds())}", field="overlap_seconds")
+            longest = int(MAX_OVERLAP.total_seconds())
+            raise Invalid(
+                f"overlap_seconds: must be 0 to {longest} ({duration_text(longest)})", field="overlap_seconds"
+            )
         machine = await self.existing(principal, name)
         target = await self._credentials.check(machine.principal, connection, seconds)
         there = await self._credentials.of_principal(machine.principal)

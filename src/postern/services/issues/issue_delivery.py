@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 from uuid import UUID
 
+from postern.domain.durations import duration_text
 from postern.domain.issue import Issue, IssueState, SessionIssue, TrackerSettings, Uncertain
 from postern.domain.text import one_line
 from postern.errors import Denied, Invalid, NotFound, PosternError, Unavailable
@@ -180,7 +181,7 @@ class IssueDelivery:
         try:
             issue = await self._send_request(tracker, session_issue)
         except TimeoutError:
-            why, again = f"the tracker did not answer in {DEADLINE:g} seconds", max(again or 0, tracker.lag)
+            why, again = f"the tracker did not answer in {duration_text(DEADLINE)}", max(again or 0, tracker.lag)
             uncertain = True
         except Uncertain as error:
             why, again = error.message, max(again or 0, tracker.lag, error.retry_after or 0)

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from uuid import UUID
 
+from postern.domain.durations import duration_text
 from postern.domain.issue import (
     Issue,
     IssueState,
@@ -163,7 +164,7 @@ class Issues:
         if issue is None:
             why = "the request was withdrawn"
         else:
-            why = issue.error or f"the tracker did not answer within {self._longest:g} seconds"
+            why = issue.error or f"the tracker did not answer within {duration_text(self._longest)}"
         raise Unavailable(
             f"connection {connection.name!r} opens an issue for each session, and it could not be created: {why}; try "
             "again later, or ask an administrator (postern admin tracker)"

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
+from postern.domain.durations import duration_text
 from postern.domain.sink import NO_TROUBLE, Delivery, Sink, SinkKind
 from postern.domain.text import one_line
 from postern.errors import Denied, NotFound, PosternError
@@ -115,7 +116,7 @@ class EventDelivery:
             await self._deliveries.mark_gone(sink.id, error.message, self._now())
             return False
         except TimeoutError:
-            why = f"the receiver did not answer in {DEADLINE:g} seconds"
+            why = f"the receiver did not answer in {duration_text(DEADLINE)}"
         except Denied as error:
             why, refused = error.message, True
         except PosternError as error:

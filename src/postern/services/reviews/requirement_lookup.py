@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from postern.domain.durations import duration_text
 from postern.domain.features import Feature
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.approval_requirements import demands_of, longest_access
@@ -90,7 +91,7 @@ class RequirementLookup:
         longest = None
         if verb is Verb.CONNECT:
             longest = await self.longest(principal, connection, verb)
-            reason += f"; access lasts at most {longest} seconds"
+            reason += f"; access lasts at most {duration_text(longest)}"
         if not await self._features.is_enabled(connection.org_id, Feature.REVIEWS):
             reason += "; reviews are switched off in this organisation, so it is denied"
         return RequiredReviews(verb, demands, longest, reason)

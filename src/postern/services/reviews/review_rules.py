@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from postern.domain.durations import duration_text
 from postern.domain.reviews.approval_requirements import MAX_ACCESS
 from postern.domain.reviews.review_rule import AccessType, ReviewRule
 from postern.domain.targets.connection import check_tags
@@ -74,4 +75,7 @@ def _check(rule: ReviewRule) -> None:
     if not 1 <= rule.min_approvals <= MAX_APPROVALS:
         raise Invalid(f"min_approvals: must be 1 to {MAX_APPROVALS}", field="min_approvals")
     if rule.max_duration is not None and not 1 <= rule.max_duration <= MAX_ACCESS:
-        raise Invalid(f"access_max_duration: must be 1 to {MAX_ACCESS} seconds", field="access_max_duration")
+        raise Invalid(
+            f"access_max_duration: must be 1 to {MAX_ACCESS} seconds ({duration_text(MAX_ACCESS)})",
+            field="access_max_duration",
+        )

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 from uuid import uuid4
 
+from postern.domain.durations import duration_text
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Count, Page
 from postern.domain.rules.guardrail import Guardrail, check_rules
@@ -140,7 +141,7 @@ class GuardrailTrials:
                 if simulation.sessions_read + sum(simulation.skipped.values()) >= period.most:
                     simulation.stopped = f"{period.most} sessions were read"
                 elif asyncio.get_running_loop().time() >= deadline:
-                    simulation.stopped = f"{LONGEST:g} seconds have passed"
+                    simulation.stopped = f"{duration_text(LONGEST)} have passed"
                 if simulation.stopped:
                     break
                 async for _ in run.read(session):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from postern.domain.durations import duration_text
 from postern.domain.identity.principal import Principal
 from postern.domain.runbook import (
     MARK,
@@ -198,7 +199,7 @@ def _check_fields(repository: Repository) -> None:
         if name not in (*REPOSITORY_SECRETS, "ssh_known_hosts") and not text.isprintable():
             raise Invalid(f"{name}: must be printable", field=name)
     if not 0 <= repository.hook_ttl <= MAX_TTL:
-        raise Invalid(f"git_hook_ttl: must be 0 to {MAX_TTL} seconds", field="git_hook_ttl")
+        raise Invalid(f"git_hook_ttl: must be 0 to {MAX_TTL} seconds ({duration_text(MAX_TTL)})", field="git_hook_ttl")
 
 
 def _checked_path(text: str) -> str:

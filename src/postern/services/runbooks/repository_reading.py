@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from postern.domain.durations import duration_text
 from postern.domain.runbook import Repository
 from postern.errors import Misconfigured, PosternError, Unavailable
 from postern.services.leases import Lease
@@ -137,7 +138,7 @@ class RepositoryReading:
             async with asyncio.timeout(LONGEST):
                 snapshot = await self._fetcher.fetch(repository)
         except TimeoutError:
-            return f"it did not answer within {LONGEST:g} seconds"
+            return f"it did not answer within {duration_text(LONGEST)}"
         except PosternError as error:
             return error.message
         except Exception:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
+from postern.domain.durations import duration_text
 from postern.domain.identity.principal import Principal
 from postern.domain.runbook import PARAMETERS_LABEL, SCHEDULE_LABEL, Parameter, RunbookRef
 from postern.domain.secret import Secret
@@ -172,7 +173,7 @@ def _resting(slices: TimeSlices) -> Callable[[], None]:
         slices.rest()
         if time.thread_time() - began > SECONDS:
             raise RenderError(
-                f"rendering it takes more than {SECONDS:g} seconds of processor time; use shorter parameters"
+                f"rendering it takes more than {duration_text(SECONDS)} of processor time; use shorter parameters"
             )
 
     return rest

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
+from postern.domain.durations import duration_text
 from postern.domain.rules.guardrail import Guardrail, unenforceable
 from postern.domain.rules.masking import check_redact_types
 from postern.domain.secret import Secret
@@ -199,7 +200,10 @@ def _check_values(saved: Connection) -> None:
     check_tags(saved.connection_tags)
     check_secret({key: value.reveal() for key, value in saved.secret.items()})
     if saved.access_max_duration is not None and not 1 <= saved.access_max_duration <= MAX_DURATION:
-        raise Invalid(f"access_max_duration: must be 1 to {MAX_DURATION} seconds", field="access_max_duration")
+        raise Invalid(
+            f"access_max_duration: must be 1 to {MAX_DURATION} seconds ({duration_text(MAX_DURATION)})",
+            field="access_max_duration",
+        )
     if saved.resource_name:
         check_name(saved.resource_name, "resource_name")
     for listed in ("command", "guardrail_rules", "redact_types", "tags"):

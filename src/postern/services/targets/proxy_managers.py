@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TypeVar
 from uuid import UUID, uuid4
 
+from postern.domain.durations import duration_text
 from postern.domain.identity.principal import Principal
 from postern.domain.sessions.session import Verb
 from postern.errors import Conflict, Invalid, NotFound, TooMany, Unavailable
@@ -134,7 +135,10 @@ class ProxyManagers:
         if not 0 <= port <= 65_535:
             raise Invalid("port: must be 0 to 65535; 0 selects a free port", field="port")
         if not 1 <= seconds <= MAX_SECONDS:
-            raise Invalid(f"access_duration_seconds: must be 1 to {MAX_SECONDS}", field="access_duration_seconds")
+            raise Invalid(
+                f"access_duration_seconds: must be 1 to {MAX_SECONDS} ({duration_text(MAX_SECONDS)})",
+                field="access_duration_seconds",
+            )
         # Checked here only to notify the user at once: each connection to the port is admitted anew, and waits
         # there for reviewers, if it has to.
         try:

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+from postern.domain.durations import duration_text
 from postern.domain.identity.principal import Principal
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import TERMINAL
@@ -203,9 +204,9 @@ class TargetTasks:
                 return _read(json.loads(answer) if small else await asyncio.to_thread(json.loads, answer))
         if worker is None:
             raise Unavailable(
-                f"no relay worker took this task within {wait:g} seconds; ask the operator of the gateway"
+                f"no relay worker took this task within {duration_text(wait)}; ask the operator of the gateway"
             )
-        raise Unavailable(f"the target did not answer within {wait:g} seconds")
+        raise Unavailable(f"the target did not answer within {duration_text(wait)}")
 
 
 _NAMES: Mapping[TargetTaskKind, str] = {

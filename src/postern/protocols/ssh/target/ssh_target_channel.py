@@ -21,6 +21,7 @@ from typing import Any
 
 import asyncssh
 
+from postern.domain.durations import duration_text
 from postern.domain.text import one_line
 from postern.errors import PosternError, ProtocolViolation
 from postern.protocols.ssh.ssh_transport import ChannelFrames, bound_channel
@@ -149,7 +150,7 @@ class TargetChannel(ChannelFrames, ConnectionUser):
         except PosternError as error:
             self._fail(error.message)
         except TimeoutError:
-            self._fail(f"the target did not open this channel within {self._timeout:g} seconds")
+            self._fail(f"the target did not open this channel within {duration_text(self._timeout)}")
         except asyncssh.Error as error:
             self._fail(f"the target did not open this channel: {one_line(error.reason)[:200]}")
         except Exception as error:

@@ -15,6 +15,7 @@ from typing import Any
 
 import asyncssh
 
+from postern.domain.durations import duration_text
 from postern.domain.text import one_line
 from postern.errors import ProtocolViolation
 from postern.protocols.ssh import ssh_listening as told
@@ -104,7 +105,7 @@ class TargetListener(FramedTransport, ConnectionUser):
             async with asyncio.timeout(self._timeout):
                 listener = await self._login.listen(self._came, host, port)
         except TimeoutError:
-            self._end(f"the target did not listen at this port within {self._timeout:g} seconds")
+            self._end(f"the target did not listen at this port within {duration_text(self._timeout)}")
         except (asyncssh.Error, asyncssh.ChannelListenError):
             self._end("the target does not allow listening at this port, or the port is in use there")
         except Exception as error:

@@ -25,6 +25,7 @@ from asyncssh.constants import MSG_IGNORE
 from asyncssh.listener import SSHTCPClientListener
 
 from postern.agent.dialling import notice_death
+from postern.domain.durations import duration_text
 from postern.domain.text import one_line
 from postern.errors import Unavailable
 from postern.protocols.gateway_queries import TargetRefused
@@ -58,7 +59,7 @@ class TargetStream(SshStream):
             self._report_full()
 
     def _expire(self) -> None:
-        self.give_up(f"its key exchange took over {ssh_transport.EXCHANGE:g} seconds")
+        self.give_up(f"its key exchange took over {duration_text(ssh_transport.EXCHANGE)}")
 
     def _report_full(self) -> None:
         self._on_full(self._full or self._exchange.is_running)

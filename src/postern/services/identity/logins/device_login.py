@@ -13,6 +13,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from postern.domain.durations import duration_text
 from postern.domain.identity.login import Login, TokenPurpose
 from postern.domain.identity.principal import Account, Principal
 from postern.domain.secret import Secret
@@ -159,7 +160,7 @@ class DeviceLogin:
         while len(self._asked) > _DEVICES:
             self._asked.popitem(last=False)
         if last is not None and now - last < _SOONEST:
-            raise TooMany(f"slow_down: poll at most every {INTERVAL} seconds")
+            raise TooMany(f"slow_down: poll at most every {duration_text(INTERVAL)}")
 
 
 def _device(code: Secret) -> Secret:

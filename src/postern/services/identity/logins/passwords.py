@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
+from postern.domain.durations import duration_text
 from postern.domain.secret import Secret
 from postern.errors import Invalid, TooMany
 from postern.store.ports.common_ports import Clock
@@ -105,7 +106,7 @@ class Throttle:
             seen.popleft()
         if len(seen) >= self._failures:
             wait = self._window - (self._now() - seen[0])
-            raise TooMany(f"too many {self._what}; try again in {int(wait.total_seconds()) + 1} seconds")
+            raise TooMany(f"too many {self._what}; try again in {duration_text(int(wait.total_seconds()) + 1)}")
 
     def fail(self, key: str) -> None:
         seen = self._seen.setdefault(key, deque(maxlen=self._failures))
