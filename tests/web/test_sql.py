@@ -173,23 +173,24 @@ def running(page: Page) -> Locator:
 
 def test_rows_of_slow_statements_are_shown_before_the_script_ends(admin: Visit) -> None:
     page = admin.page
-    run_script(page, f"{SLOW.format(rows=60)}; select 'between' as b; {SLOW.format(rows=60)}")
+    run_script(page, f"{SLOW.format(rows=200)}; select 'between' as b; {SLOW.format(rows=2_000)}")
     grid = page.get_by_role("grid", name="Result 1")
     expect(grid.get_by_role("gridcell", name="1", exact=True)).to_be_visible()
     first = page.get_by_role("region", name="Result 1")
     expect(first).to_contain_text("rows so far")
     expect(page.get_by_text("Statement 1 of 3,")).to_be_visible()
     expect(running(page)).to_be_visible()
-    assert int(grid.get_attribute("aria-rowcount") or 0) < 61
-    assert admin.accessibility() == []
+    assert int(grid.get_attribute("aria-rowcount") or 0) < 201
     expect(page.get_by_text("Statement 3 of 3,")).to_be_visible()
-    expect(first).to_contain_text("60 rows")
+    expect(first).to_contain_text("200 rows")
     expect(first).not_to_contain_text("so far")
-    expect(running(page)).to_be_visible()
-    expect(running(page)).to_have_count(0)
-    expect(grid).to_have_attribute("aria-rowcount", "61")
-    expect(page.get_by_role("grid", name="Result 3")).to_have_attribute("aria-rowcount", "61")
+    expect(page.get_by_role("grid", name="Result 2").get_by_role("gridcell")).to_have_text(["between"])
+    expect(page.get_by_role("region", name="Result 3")).to_contain_text("rows so far")
+    assert admin.accessibility() == []
+    running(page).click()
+    expect(page.get_by_role("alert")).to_contain_text("killed", timeout=15_000)
     expect(page.get_by_text("so far")).to_have_count(0)
+    expect(page.get_by_role("grid", name="Result 3")).to_be_visible()
 
 
 NOTE_ROWS = """
@@ -201,25 +202,25 @@ ReadableStreamDefaultReader.prototype.read = async function () {
     window.arrived = performance.now();
   return part;
 };
-document.addEventListener("DOMContentLoaded", () => new MutationObserver(() => {
-  if (window.shown !== null || document.querySelector('[role="gridcell"]') === null) return;
+new MutationObserver(() => {
+  if (window.arrived === null || window.shown !== null || document.querySelector('[role="gridcell"]') === null) return;
   window.shown = 0;
   requestAnimationFrame(() => { window.shown = performance.now(); });
-}).observe(document.body, { childList: true, subtree: true }));
+}).observe(document.body, { childList: true, subtree: true });
 """
 
 
 def test_first_row_is_on_the_screen_soon_after_the_gateway_sent_it(admin: Visit) -> None:
     page = admin.page
-    page.add_init_script(NOTE_ROWS)
-    delays = []
-    for _ in range(3):  # a busy machine is late now and then
-        admin.open("/sql/shop-demo")
-        run_script(page, SLOW.format(rows=10))
+    page.evaluate(NOTE_ROWS)
+    delays: list[float] = []
+    while min(delays, default=50) >= 50 and len(delays) < 10:  # a busy machine is late now and then
+        page.evaluate("() => { window.arrived = window.shown = null; }")
+        run_script(page, f"select n from generate_series({len(delays)}, 100) n")
         page.wait_for_function("() => window.shown > 0")
         delays.append(page.evaluate("() => window.shown - window.arrived"))
-        expect(running(page)).to_have_count(0)
-    assert 0 < min(delays) < 50
+        expect(page.get_by_role("link", name="Download as CSV")).to_be_visible()
+    assert 0 < min(delays) < 50, delays
 
 
 def test_cells_are_marked_as_masked_while_the_script_runs(admin: Visit) -> None:
@@ -232,17 +233,6 @@ def test_cells_are_marked_as_masked_while_the_script_runs(admin: Visit) -> None:
     assert not re.search(r"\w@\w+\.\w", grid.inner_text())
     running(page).click()
     expect(page.get_by_role("alert")).to_contain_text("killed", timeout=15_000)
-
-
-def test_stopped_script_keeps_the_rows_that_came(admin: Visit) -> None:
-    page = admin.page
-    run_script(page, SLOW.format(rows=1_000))
-    grid = page.get_by_role("grid", name="Result 1")
-    expect(grid.get_by_role("gridcell", name="1", exact=True)).to_be_visible()
-    running(page).click()
-    expect(page.get_by_role("alert")).to_contain_text("killed", timeout=15_000)
-    expect(grid.get_by_role("gridcell", name="1", exact=True)).to_be_visible()
-    expect(page.get_by_text("so far")).to_have_count(0)
 
 
 # The first stream breaks once it has brought rows.

@@ -132,16 +132,20 @@ async function follow(first: Promise<Execution>, { isAsked, showsRows, signal, s
   }
 }
 
-/** Show the rows of a script as they come, at most once for each frame; return all of them. */
+/** Show the rows of a script as they come: the first at once, then at most once for each frame. Return all of them. */
 async function rowsOf(session: string, signal: AbortSignal, set: Following["set"]): Promise<ShownResult[]> {
   const stream = new ResultStream();
   let frame = 0;
+  let hasRows = false;
   const show = () => {
     frame = 0;
     set({ results: stream.shown(), progress: stream.progress });
   };
   const onLine = () => {
-    if (frame === 0) frame = requestAnimationFrame(show);
+    if (stream.from > 0 && !hasRows) {
+      hasRows = true;
+      show();
+    } else if (frame === 0) frame = requestAnimationFrame(show);
   };
   try {
     await followResults(session, stream, onLine, signal);
