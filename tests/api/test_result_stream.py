@@ -6,10 +6,11 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
+from fastapi import Request
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.api.conftest import Api, message
@@ -17,7 +18,7 @@ from tests.api.test_session_stream import close, served, spool
 from tests.support.spooled import append, ended, recorded_session, rows
 
 from postern.api.sessions import following
-from postern.api.sessions.result_lines import MAX_BYTES, MAX_ROWS, ResultLines
+from postern.api.sessions.result_lines import MAX_BYTES, MAX_ROWS, ResultFollower, ResultLines
 from postern.domain.sessions.results import CellMasks, Finished, Mask, Problem, Result, ResultColumns, Row
 from postern.domain.sessions.session import EndReason, Session, Verb
 from postern.interception.events import ClientOutput, Event, Mark, Masked, Note, Operation
@@ -178,6 +179,27 @@ async def test_rows_come_while_the_script_runs(real: Api, script: Session, home:
         rest = [line async for line in found]
     assert [line["type"] for line in rest] == ["done", "columns", "rows", "done", "end"]
     assert rest[-1] == {"type": "end", "exit_code": 0, "reason": "client_closed", "detail": None, "truncated": False}
+
+
+async def test_rows_are_looked_for_often_until_a_script_is_quiet_for_long(real: Api, script: Session) -> None:
+    follower = ResultFollower(cast(Request, None), real.services, script, 0)
+    pauses = [follower.pause(quiet) for quiet in (0, 1, 3, 10, 50, 100, 3_000)]
+    assert pauses == [0.03, 0.03, 0.03, 0.1, 0.5, 1, 1]
+
+
+async def test_first_row_is_sent_soon_after_it_is_recorded(real: Api, script: Session, home: Path) -> None:
+    loop = asyncio.get_running_loop()
+    delays: list[float] = []
+    async with served(real, real.as_ann) as client, client.stream("GET", path(script)) as answer:
+        found = lines_of(answer)
+        for number in range(5):  # a busy machine is late now and then
+            await asyncio.sleep(0.2)
+            append(spool(home, script), (2_000 + number, ClientOutput(rows(str(number)))))
+            recorded = loop.time()
+            while (await anext(found))["type"] != "rows":
+                pass
+            delays.append(loop.time() - recorded)
+    assert min(delays) < 0.05
 
 
 async def test_stream_continues_from_a_row_and_finished_scripts_give_the_same(

@@ -195,6 +195,36 @@ def test_exec_prints_results_as_json_and_csv(gateway: Gateway) -> None:
     assert gateway.run("exec", "shop-demo", "-i", "select 1", "--json", "--format", "csv").returncode == 2
 
 
+@pytest.mark.parametrize("form", ["text", "ndjson"])
+def test_exec_prints_rows_while_the_script_runs(gateway: Gateway, form: str) -> None:
+    script = "select n, repeat('x', 1000), pg_sleep(0.05) from generate_series(1, 100) n"
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "postern", "exec", "shop-demo", "-i", script, "--format", form],
+        env=gateway.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    assert process.stderr
+    first = [process.stdout.readline() for _ in range(2)]
+    assert process.poll() is None
+    assert gateway.sessions("--verb", "exec", "--status", "open")
+    output, errors = process.stdout.read(), process.stderr.read()
+    assert process.wait(60) == 0, errors
+    process.stdout.close()
+    process.stderr.close()
+    if form == "text":
+        rows = [line.split("\t")[0].strip() for line in [*first, *output.splitlines()]]
+        assert rows[:-1] == ["n", *[str(number) for number in range(1, 101)]]
+        assert rows[-1] == "SELECT 100"
+    else:
+        lines = [json.loads(line) for line in [*first, *output.splitlines()]]
+        assert [row[0] for line in lines for row in line.get("rows", [])] == [str(n) for n in range(1, 101)]
+        assert [line["type"] for line in lines if line["type"] != "rows"] == ["columns", "done", "end"]
+    assert errors.count("postern: session ") == 1
+
+
 def test_exec_prints_output_and_errors_apart(gateway: Gateway) -> None:
     done = gateway.run("exec", "shop-demo", "-i", "select name from customers where id = 1")
     assert "Hana Dale" in done.stdout

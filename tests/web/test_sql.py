@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 from tests.support.running import Gateway
 from tests.web.conftest import PHONE, Visit, visiting, visiting_as
 from tests.web.controls import run_script
@@ -152,6 +152,130 @@ def test_script_that_runs_long_can_be_stopped(admin: Visit) -> None:
     expect(stop).to_be_visible(timeout=15_000)
     stop.click()
     expect(admin.page.get_by_role("alert")).to_contain_text("killed", timeout=15_000)
+
+
+SLOW = "select n, repeat('x', 1000) as filling, pg_sleep(0.04) from generate_series(1, {rows}) n"
+# PostgreSQL sends rows by 8 KiB, so there are some after a third of a second.
+
+
+def running(page: Page) -> Locator:
+    """The button that is there as long as the script runs."""
+    return page.get_by_role("button", name="Stop")
+
+
+def test_rows_of_slow_statements_are_shown_before_the_script_ends(admin: Visit) -> None:
+    page = admin.page
+    run_script(page, f"{SLOW.format(rows=200)}; select 'between' as b; {SLOW.format(rows=2_000)}")
+    grid = page.get_by_role("grid", name="Result 1")
+    expect(grid.get_by_role("gridcell", name="1", exact=True)).to_be_visible()
+    first = page.get_by_role("region", name="Result 1")
+    expect(first).to_contain_text("rows so far")
+    expect(page.get_by_text("Statement 1 of 3,")).to_be_visible()
+    expect(running(page)).to_be_visible()
+    assert int(grid.get_attribute("aria-rowcount") or 0) < 201
+    expect(page.get_by_text("Statement 3 of 3,")).to_be_visible()
+    expect(first).to_contain_text("200 rows")
+    expect(first).not_to_contain_text("so far")
+    expect(page.get_by_role("grid", name="Result 2").get_by_role("gridcell")).to_have_text(["between"])
+    expect(page.get_by_role("region", name="Result 3")).to_contain_text("rows so far")
+    assert admin.accessibility() == []
+    running(page).click()
+    expect(page.get_by_role("alert")).to_contain_text("killed", timeout=15_000)
+    expect(page.get_by_text("so far")).to_have_count(0)
+    expect(page.get_by_role("grid", name="Result 3")).to_be_visible()
+
+
+NOTE_ROWS = """
+window.arrived = window.shown = null;
+const read = ReadableStreamDefaultReader.prototype.read;
+ReadableStreamDefaultReader.prototype.read = async function () {
+  const part = await read.call(this);
+  if (window.arrived === null && part.value && new TextDecoder().decode(part.value).includes('"type": "rows"'))
+    window.arrived = performance.now();
+  return part;
+};
+new MutationObserver(() => {
+  if (window.arrived === null || window.shown !== null || document.querySelector('[role="gridcell"]') === null) return;
+  window.shown = 0;
+  requestAnimationFrame(() => { window.shown = performance.now(); });
+}).observe(document.body, { childList: true, subtree: true });
+"""
+
+
+def test_first_row_is_on_the_screen_soon_after_the_gateway_sent_it(admin: Visit) -> None:
+    page = admin.page
+    page.evaluate(NOTE_ROWS)
+    delays: list[float] = []
+    while min(delays, default=50) >= 50 and len(delays) < 10:  # a busy machine is late now and then
+        page.evaluate("() => { window.arrived = window.shown = null; }")
+        run_script(page, f"select n from generate_series({len(delays)}, 100) n")
+        page.wait_for_function("() => window.shown > 0")
+        delays.append(page.evaluate("() => window.shown - window.arrived"))
+        expect(page.get_by_role("link", name="Download as CSV")).to_be_visible()
+    assert 0 < min(delays) < 50, delays
+
+
+def test_cells_are_marked_as_masked_while_the_script_runs(admin: Visit) -> None:
+    page = admin.page
+    run_script(page, "select email, repeat('x', 4000), pg_sleep(0.5) from customers limit 20")
+    grid = page.get_by_role("grid", name="Result 1")
+    expect(grid.get_by_role("gridcell").first).to_contain_text("(masked)")
+    expect(page.get_by_role("list", name="Masked columns")).to_contain_text("email: Masked by")
+    expect(running(page)).to_be_visible()
+    assert not re.search(r"\w@\w+\.\w", grid.inner_text())
+    running(page).click()
+    expect(page.get_by_role("alert")).to_contain_text("killed", timeout=15_000)
+
+
+# The first stream breaks once it has brought rows.
+BREAK = """
+const ask = window.fetch;
+window.asked = [];
+window.fetch = async (request, options) => {
+  const answer = await ask(request, options);
+  if (!request.url?.includes("follow=true")) return answer;
+  window.asked.push(Number(new URL(request.url).searchParams.get("from_row") ?? 0));
+  if (window.asked.length > 1) return answer;
+  const reader = answer.body.getReader();
+  let text = "";
+  return new Response(new ReadableStream({ async pull(controller) {
+    const { value, done } = await reader.read();
+    text += new TextDecoder().decode(value);
+    controller.enqueue(value);
+    if (done || text.includes('"type": "rows"')) {
+      await reader.cancel();
+      controller.error(new TypeError("network error"));
+    }
+  } }, { highWaterMark: 0 }), { status: answer.status, headers: answer.headers });
+};
+"""
+
+
+def test_stream_that_breaks_continues_with_the_next_row(admin: Visit) -> None:
+    page = admin.page
+    page.add_init_script(BREAK)
+    admin.open("/sql/shop-demo")
+    run_script(page, SLOW.format(rows=60))
+    grid = page.get_by_role("grid", name="Result 1")
+    expect(running(page)).to_be_visible()
+    expect(running(page)).to_have_count(0)
+    expect(page.get_by_text("60 rows")).to_be_visible()
+    first, *rest = page.evaluate("() => window.asked")
+    assert first == 0
+    assert len(rest) == 1
+    assert 0 < rest[0] < 60
+    expect(grid.get_by_role("gridcell", name=str(rest[0] + 1), exact=True)).to_have_count(1)
+    grid.press("Control+End")
+    expect(grid.get_by_role("gridcell", name="60", exact=True)).to_be_visible()
+
+
+def test_rows_beyond_the_limit_of_the_recording_are_said_to_be_missing(admin: Visit) -> None:
+    page = admin.page
+    run_script(page, "select repeat('x', 10000) as filling from generate_series(1, 2000)")
+    expect(page.get_by_role("region", name="Result 1")).to_contain_text("the recording holds no more rows")
+    count = int(page.get_by_role("grid", name="Result 1").get_attribute("aria-rowcount") or 0) - 1
+    assert 1_000 < count < 2_000
+    expect(page.get_by_role("region", name="Result 1")).to_contain_text(f"{count} rows")
 
 
 def test_held_script_runs_in_the_same_tab_after_approval_on_a_phone(

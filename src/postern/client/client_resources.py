@@ -127,6 +127,12 @@ class SessionsClient:
         """Return the results of a script from its recording: `form` is text, json or csv."""
         return self._http.pieces(_path("sessions", session_id, "results"), query={"format": form})
 
+    def result_lines(self, session_id: str, from_row: int, *, follows: bool) -> AbstractContextManager[Iterator[str]]:
+        """Return the results of a script as lines of JSON, from this row on. `follows`: while it runs."""
+        query = {"format": "ndjson", "from_row": from_row or None, "follow": "true" if follows else None}
+        headers = {"Accept": "application/x-ndjson"}
+        return self._http.lines(_path("sessions", session_id, "results"), query=query, headers=headers)
+
     def execute(
         self,
         connection: str,

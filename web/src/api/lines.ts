@@ -1,19 +1,18 @@
 // Answers that come line by line while the gateway works: each line is one JSON document.
 
+import { LineSplitter } from "../engines/lines";
+
 /** Yield the documents of a stream as they come. Ending the loop early ends the request. */
 export async function* readLines<Line>(stream: ReadableStream<Uint8Array>): AsyncGenerator<Line> {
-  const reader = stream.pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>).getReader();
-  let rest = "";
+  const reader = stream.getReader();
+  const splitter = new LineSplitter();
   try {
     while (true) {
       const { done, value } = await reader.read();
-      if (done) break;
-      const lines = (rest + value).split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines) if (line) yield JSON.parse(line) as Line;
+      for (const line of done ? splitter.finish() : splitter.push(value)) yield JSON.parse(line) as Line;
+      if (done) return;
     }
-    if (rest) yield JSON.parse(rest) as Line;
   } finally {
-    await reader.cancel();
+    await reader.cancel().catch(() => {}); // it broke: the error is thrown already
   }
 }

@@ -1,26 +1,23 @@
 // Running a script, and what comes of it: results, an error, or a review that it waits for.
 
 import { queryOptions } from "@tanstack/react-query";
-import type { MaskedCells, ResultField } from "../engines/masks";
+import {
+  type ResultLine,
+  type ResultStream,
+  type ShownResult,
+  type StatementResult,
+  shownResult,
+} from "../engines/results";
 import { api, unwrap } from "./client";
+import { ApiError } from "./errors";
+import { readLines } from "./lines";
 import type { components } from "./schema";
 
 export type Execution = components["schemas"]["ExecAnswer"];
 export type ScriptError = NonNullable<Execution["error"]>;
 
-/** The result of one statement, as the recording has it: after masking. */
-export interface StatementResult {
-  columns: string[];
-  fields: ResultField[];
-  masked: MaskedCells | null;
-  rows: (string | null)[][];
-  tag: string;
-  notices: { severity: string; text: string }[];
-  error: ScriptError | null;
-  truncated: boolean;
-}
-
 export const FIRST_WAIT = "wait=2"; // seconds that an answer may take; a longer script is asked for again
+const AT_ONCE = "wait=0"; // for scripts whose rows are read while they run
 const NEXT_WAIT = 20; // seconds
 
 /** Return the state of a run. The client's types make lists of its tuples. */
@@ -36,9 +33,10 @@ export interface Script {
   parameters?: Record<string, string | null>;
 }
 
+/** Start a script, whose rows `followResults` reads. */
 export function startScript(script: Script): Promise<Execution> {
   const body = { ...script, format: "json" as const };
-  return execution(api.POST("/api/sessions", { params: { header: { prefer: FIRST_WAIT } }, body }));
+  return execution(api.POST("/api/sessions", { params: { header: { prefer: AT_ONCE } }, body }));
 }
 
 /** Return the state of a script, once it has changed or `seconds` have passed. */
@@ -47,9 +45,9 @@ export function followScript(id: string, seconds = NEXT_WAIT): Promise<Execution
   return execution(api.GET("/api/sessions/{session_id}/exec", { params }));
 }
 
-/** Run a script whose review is approved. */
-export function continueScript(id: string): Promise<Execution> {
-  const params = { path: { session_id: id }, header: { prefer: FIRST_WAIT } };
+/** Run a script whose review is approved. `atOnce`: return as soon as it runs. */
+export function continueScript(id: string, atOnce = false): Promise<Execution> {
+  const params = { path: { session_id: id }, header: { prefer: atOnce ? AT_ONCE : FIRST_WAIT } };
   return execution(api.POST("/api/sessions/{session_id}/exec", { params }));
 }
 
@@ -74,9 +72,81 @@ export async function withdrawReview(id: string): Promise<void> {
   await unwrap(api.POST("/api/reviews/{id}/withdraw", { params: { path: { id } } }));
 }
 
-export async function readResults(id: string): Promise<StatementResult[]> {
+/** Read the results of a script that has ended. */
+export async function readResults(id: string): Promise<ShownResult[]> {
   const params = { path: { session_id: id }, query: { format: "json" as const } };
-  return (await unwrap(api.GET("/api/sessions/{session_id}/results", { params }))) as unknown as StatementResult[];
+  const results = await unwrap(api.GET("/api/sessions/{session_id}/results", { params }));
+  return (results as unknown as StatementResult[]).map(shownResult);
+}
+
+const SILENCE = 40_000; // milliseconds; the gateway sends a line every 15 seconds
+const RETRIES = [250, 1_000, 2_000, 5_000, 10_000]; // milliseconds before each further attempt; the last one again
+const MAX_ATTEMPTS = 30; // in a row that brought no line
+const TOO_MANY = 429;
+
+/**
+ * Read results while the script runs, until it has ended: `onLines` is called after each line. A stream that breaks is
+ * continued where it broke; while the user has too many of them it is tried again, as the script runs all the same.
+ */
+export async function followResults(
+  id: string,
+  results: ResultStream,
+  onLine: () => void,
+  signal: AbortSignal,
+): Promise<void> {
+  let failures = 0;
+  const count = () => {
+    failures = 0;
+    onLine();
+  };
+  while (!results.isOver && !signal.aborted) {
+    try {
+      await readStream(id, results, count, signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!canTryAgain(error) || failures >= MAX_ATTEMPTS) throw error;
+    }
+    if (results.isOver) return;
+    await pause(RETRIES[Math.min(failures, RETRIES.length - 1)] ?? 0, signal);
+    failures += 1;
+  }
+}
+
+async function readStream(id: string, results: ResultStream, onLine: () => void, signal: AbortSignal): Promise<void> {
+  const silence = new AbortController();
+  const own = AbortSignal.any([signal, silence.signal]);
+  let timer = setTimeout(() => silence.abort(), SILENCE);
+  try {
+    const query = { format: "ndjson" as const, follow: true, from_row: results.from };
+    const params = { path: { session_id: id }, query };
+    const answer = unwrap(api.GET("/api/sessions/{session_id}/results", { params, parseAs: "stream", signal: own }));
+    const stream = (await answer) as unknown as ReadableStream<Uint8Array>;
+    results.begin();
+    for await (const line of readLines<ResultLine>(stream)) {
+      clearTimeout(timer);
+      timer = setTimeout(() => silence.abort(), SILENCE);
+      results.add(line);
+      onLine();
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Whether an error is that of a connection or of the moment. One that is about the script would come again. */
+function canTryAgain(error: unknown): boolean {
+  if (error instanceof ApiError) return error.status === TOO_MANY || error.status >= 500;
+  return true;
+}
+
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
 }
 
 export type Preview = components["schemas"]["ScriptPreviewAnswer"];

@@ -11,8 +11,13 @@ export function toCsv(columns: readonly string[], rows: readonly (readonly CsvVa
   return [columns, ...rows].map((row) => `${row.map(field).join(",")}\r\n`).join("");
 }
 
+/** Return cells as spreadsheets paste them: tabs between them, and the same apostrophe as in CSV. */
+export function toTsv(rows: readonly (readonly CsvValue[])[]): string {
+  return rows.map((row) => row.map(field).join("\t")).join("\n");
+}
+
 function field(value: CsvValue): string {
   const text = value === null ? "" : String(value);
   const safe = FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return /[",\r\n\t]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -27,22 +27,28 @@ export interface ResultField {
 /** Finds the mask of a cell. Columns that a rule masks as a whole have it in each cell. */
 export class MaskFinder {
   private readonly runs = new Map<number, MaskedRun[]>();
+  private readonly masks: Mask[] = [];
+  private readonly places = new Map<string, number>(); // of masks, by what they say
+  private readonly used = new Map<number, Set<number>>(); // places of a column's masks
 
   constructor(
-    private readonly masked: MaskedCells | null,
+    masked: Pick<MaskedCells, "masks" | "cells"> | null,
     private readonly fields: readonly ResultField[],
   ) {
-    for (const run of masked?.cells ?? []) {
-      const runs = this.runs.get(run[0]);
-      if (runs) runs.push(run);
-      else this.runs.set(run[0], [run]);
+    if (masked) this.add(masked);
+  }
+
+  /** Add the masked cells of further rows, which come after all rows before. */
+  add({ masks, cells }: Pick<MaskedCells, "masks" | "cells">): void {
+    const places = masks.map((mask) => this.placeOf(mask));
+    for (const [column, first, last, mask] of [...cells].sort((one, other) => one[1] - other[1])) {
+      this.addRun([column, first, last, places[mask] ?? -1]);
     }
-    for (const runs of this.runs.values()) runs.sort((one, other) => one[1] - other[1]);
   }
 
   at(row: number, column: number): Mask | null {
     const run = runAt(this.runs.get(column) ?? [], row);
-    const mask = run && this.masked?.masks[run[3]];
+    const mask = run && this.masks[run[3]];
     if (mask) return mask;
     const field = this.fields[column]?.masked;
     return field ? { ...field, info_types: [] } : null;
@@ -51,11 +57,30 @@ export class MaskFinder {
   /** Return the columns that have masked cells, each with its masks. */
   columns(): [string, Mask[]][] {
     return this.fields.flatMap(({ name, masked }, column): [string, Mask[]][] => {
-      const places = new Set((this.runs.get(column) ?? []).map((run) => run[3]));
-      const masks = [...places].flatMap((place) => this.masked?.masks[place] ?? []);
+      const masks = [...(this.used.get(column) ?? [])].flatMap((place) => this.masks[place] ?? []);
       if (masks.length === 0 && masked) masks.push({ ...masked, info_types: [] });
       return masks.length > 0 ? [[name, masks]] : [];
     });
+  }
+
+  private placeOf(mask: Mask): number {
+    const key = JSON.stringify([mask.rule, mask.strategy, mask.info_types]);
+    const known = this.places.get(key);
+    if (known !== undefined) return known;
+    this.places.set(key, this.masks.length);
+    return this.masks.push(mask) - 1;
+  }
+
+  /** Rows that come in pieces are one run all the same. */
+  private addRun(run: MaskedRun): void {
+    const [column, first, last, place] = run;
+    const runs = this.runs.get(column) ?? [];
+    if (runs.length === 0) this.runs.set(column, runs);
+    const before = runs.at(-1);
+    if (before && before[3] === place && before[2] + 1 === first)
+      runs[runs.length - 1] = [column, before[1], last, place];
+    else runs.push(run);
+    this.used.set(column, (this.used.get(column) ?? new Set()).add(place));
   }
 }
 

@@ -50,6 +50,7 @@ export const common = {
   noValue: "NULL",
   characters: (length: number) => `(${length} characters in all)`,
   rows: { one: "1 row", other: (n: number) => `${n} rows` } satisfies Counted,
+  rowsSoFar: { one: "1 row so far", other: (n: number) => `${n} rows so far` } satisfies Counted,
   connections: { one: "1 connection", other: (n: number) => `${n} connections` } satisfies Counted,
   appliesTo: "Connections",
   addTagged: "Add all connections with a tag",

@@ -1,5 +1,7 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, useRef, useState } from "react";
+import { type ClipboardEvent, type KeyboardEvent, type MouseEvent, useRef, useState } from "react";
+import { toTsv } from "../engines/csv";
+import { isWithin, type Place, rangeOf, valuesOf } from "../engines/grid-range";
 import { isNumeric, type Mask, type ResultField } from "../engines/masks";
 import { common } from "../messages/common";
 import styles from "./grid.module.css";
@@ -30,38 +32,69 @@ const STEPS: Record<string, [number, number]> = {
   PageUp: [-20, 0],
 };
 
-/** Rows and columns of any number: only the cells in view exist. Arrow keys, Page, Home and End move the cursor. */
+/**
+ * Rows and columns of any number: only the cells in view exist. Arrow keys, Page, Home, End and clicks move the cursor;
+ * with Shift they select, Ctrl+A selects all, and Ctrl+C copies what is selected for spreadsheets.
+ */
 export function Grid({ label, columns, rows, fields = [], maskAt = () => null }: Props) {
   const scroll = useRef<HTMLDivElement>(null);
-  const [cursor, setCursor] = useState<[number, number]>([0, 0]);
+  const [cursor, setCursor] = useState<Place>([0, 0]);
+  const [anchor, setAnchor] = useState<Place>([0, 0]); // the other corner of what is selected
+  const selected = rangeOf(anchor, cursor);
   const down = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroll.current,
     estimateSize: () => ROW,
-    overscan: 10,
+    overscan: 2,
     scrollPaddingStart: ROW,
+    scrollPaddingEnd: 2 * ROW, // the head is above the first row, and a scroll bar can be below the last one
   });
   const across = useVirtualizer({
     horizontal: true,
     count: columns.length,
     getScrollElement: () => scroll.current,
     estimateSize: (index) => widthOf(`${columns[index] ?? ""} ${fields[index]?.type ?? ""}`, rows, index),
-    overscan: 3,
+    overscan: 1,
   });
+  const last: Place = [Math.max(rows.length - 1, 0), Math.max(columns.length - 1, 0)];
+  const select = (to: Place, isExtended: boolean) => {
+    setCursor(to);
+    if (!isExtended) setAnchor(to);
+  };
   const move = (event: KeyboardEvent) => {
     const step = STEPS[event.key];
     const whole = event.ctrlKey || event.metaKey;
-    let next: [number, number];
+    let next: Place;
     if (step) next = [cursor[0] + step[0], cursor[1] + step[1]];
     else if (event.key === "Home") next = [whole ? 0 : cursor[0], 0];
-    else if (event.key === "End") next = [whole ? rows.length - 1 : cursor[0], columns.length - 1];
-    else return;
+    else if (event.key === "End") next = [whole ? last[0] : cursor[0], last[1]];
+    else if (event.key === "a" && whole) {
+      event.preventDefault();
+      setAnchor([0, 0]);
+      setCursor(last);
+      return;
+    } else return;
     event.preventDefault();
-    const row = Math.min(Math.max(next[0], 0), Math.max(rows.length - 1, 0));
-    const column = Math.min(Math.max(next[1], 0), Math.max(columns.length - 1, 0));
-    setCursor([row, column]);
+    const [row, column] = [Math.min(Math.max(next[0], 0), last[0]), Math.min(Math.max(next[1], 0), last[1])];
+    select([row, column], event.shiftKey);
     down.scrollToIndex(row);
     across.scrollToIndex(column);
+  };
+  const point = (event: MouseEvent) => {
+    const cell = (event.target as Element).closest('[role="gridcell"]');
+    if (!cell) return;
+    const row = Number(cell.parentElement?.getAttribute("aria-rowindex")) - 2;
+    select([row, Number(cell.getAttribute("aria-colindex")) - 1], event.shiftKey);
+  };
+  const keepText = (event: MouseEvent) => {
+    if (!event.shiftKey) return; // else the browser selects the text up to here
+    event.preventDefault();
+    scroll.current?.focus();
+  };
+  const copy = (event: ClipboardEvent) => {
+    if (rows.length === 0 || !document.getSelection()?.isCollapsed) return; // part of a cell's text is copied as it is
+    event.preventDefault();
+    event.clipboardData.setData("text/plain", toTsv(valuesOf(rows, selected)));
   };
   const width = across.getTotalSize();
   const cells = across.getVirtualItems();
@@ -72,9 +105,13 @@ export function Grid({ label, columns, rows, fields = [], maskAt = () => null }:
       aria-label={label}
       aria-rowcount={rows.length + 1}
       aria-colcount={columns.length}
+      aria-multiselectable
       aria-activedescendant={rows.length ? cellId(label, cursor) : undefined}
       tabIndex={0}
       onKeyDown={move}
+      onMouseDown={keepText}
+      onClick={point}
+      onCopy={copy}
       className={styles.grid}
       style={{ height: Math.min(rows.length + 1, 16) * ROW + 2 }}
     >
@@ -104,6 +141,7 @@ export function Grid({ label, columns, rows, fields = [], maskAt = () => null }:
                 role="gridcell"
                 aria-colindex={column.index + 1}
                 className={`${styles.cell} ${isNumeric(fields[column.index]?.type ?? null) ? styles.number : ""}`}
+                aria-selected={isWithin(selected, row.index, column.index)}
                 data-current={cursor[0] === row.index && cursor[1] === column.index ? "" : undefined}
                 style={{ left: column.start, width: column.size }}
               >
@@ -145,6 +183,6 @@ function widthOf(name: string, rows: (string | null)[][], column: number): numbe
   return Math.min(Math.max(longest * CHARACTER + 24, NARROWEST), WIDEST);
 }
 
-function cellId(label: string, [row, column]: [number, number]): string {
+function cellId(label: string, [row, column]: Place): string {
   return `${label.replace(/\W+/g, "-")}-${row}-${column}`;
 }

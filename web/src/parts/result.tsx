@@ -1,19 +1,21 @@
-import { useMemo } from "react";
-import type { StatementResult } from "../api/scripts";
-import { MaskFinder } from "../engines/masks";
+import { memo } from "react";
+import type { MaskFinder } from "../engines/masks";
 import { withoutRepeats } from "../engines/notices";
+import type { ShownResult } from "../engines/results";
 import { counted } from "../messages";
 import { common } from "../messages/common";
 import { Grid } from "./grid";
 import { MarkedText } from "./marked-text";
 import styles from "./result.module.css";
 
-/** The rows that a statement returned, with marks where they were masked, and what says how many there are. */
-export function Result({ number, result }: { number: number; result: StatementResult }) {
-  const label = common.result(number);
-  const masks = useMemo(() => new MaskFinder(result.masked, result.fields ?? []), [result]);
-  const hasRows = result.columns.length > 0;
-  const incomplete = result.masked?.incomplete_from ?? null;
+/**
+ * The rows that a statement returned, with marks where they were masked, and what says how many there are. While more
+ * come, a screen reader is not told each number.
+ */
+export const Result = memo(function Result({ result }: { result: ShownResult }) {
+  const { columns, fields, rows, masks, incompleteFrom, isOpen } = result;
+  const label = common.result(result.number);
+  const hasRows = columns.length > 0;
   return (
     <section aria-label={label} className="stack">
       {withoutRepeats(result.notices).map((notice, index) => (
@@ -25,21 +27,21 @@ export function Result({ number, result }: { number: number; result: StatementRe
       {hasRows && (
         <Grid
           label={label}
-          columns={result.columns}
-          rows={result.rows}
-          fields={result.fields ?? []}
+          columns={columns}
+          rows={rows}
+          fields={fields}
           maskAt={(row, column) => masks.at(row, column)}
         />
       )}
       <Legend masks={masks} />
-      {incomplete !== null && <p className="secondary">{common.marksIncomplete(incomplete)}</p>}
-      <p role="status" className="secondary">
-        {hasRows ? counted(common.rows, result.rows.length) : result.tag}
-        {result.truncated && ` · ${common.cutByRecording}`}
+      {incompleteFrom !== null && <p className="secondary">{common.marksIncomplete(incompleteFrom)}</p>}
+      <p role={isOpen ? undefined : "status"} className="secondary">
+        {hasRows ? counted(isOpen ? common.rowsSoFar : common.rows, rows.length) : result.tag}
+        {result.isTruncated && ` · ${common.cutByRecording}`}
       </p>
     </section>
   );
-}
+});
 
 function Legend({ masks }: { masks: MaskFinder }) {
   const columns = masks.columns();

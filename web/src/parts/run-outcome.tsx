@@ -11,22 +11,26 @@ import type { Run } from "./use-run";
 
 interface Props {
   run: Run & { proceed: (session: string) => void };
+  /** How many statements the script has, if that is known. */
+  statements?: number;
 }
 
 /** What came of a run: rows, an error where it happened, or whom it waits for. */
-export function RunOutcome({ run: { phase, state, results, error, proceed } }: Props) {
+export function RunOutcome({ run: { phase, state, results, progress, error, proceed }, statements = 0 }: Props) {
   return (
     <>
       {error && <Failure error={error} />}
       {phase === "starting" && <p role="status">{runs.starting}</p>}
       {phase === "running" && state && <Running session={state.session_id} />}
+      {phase === "running" && progress && (
+        <p className="secondary">{runs.progress(progress.done, statements, progress.rows)}</p>
+      )}
       {phase === "waiting" && state?.review && <Held review={state.review} what={runs.held} next={runs.continues} />}
       {phase === "approved" && state && <Approved onProceed={() => proceed(state.session_id)} />}
       {phase === "refused" && state?.review && <NotRun review={state.review} />}
       {state?.error && <Refusal error={state.error} />}
-      {results?.map((result, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: results have no identity but their place
-        <Result key={index} number={index + 1} result={result} />
+      {results?.map((result) => (
+        <Result key={result.number} result={result} />
       ))}
     </>
   );

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "react";
-import { continueScript, type Execution, followScript, readResults, type StatementResult } from "../api/scripts";
+import { continueScript, type Execution, followResults, followScript, readResults } from "../api/scripts";
+import { type Progress, ResultStream, type ShownResult } from "../engines/results";
 import { nextStep } from "../engines/run";
 
 /**
@@ -11,8 +12,10 @@ export type Phase = "none" | "starting" | "running" | "waiting" | "approved" | "
 export interface Run {
   phase: Phase;
   state: Execution | null;
-  /** Results of statements; null for a command, which prints a text. */
-  results: StatementResult[] | null;
+  /** Results of statements, growing while they run; null for a command, which prints a text. */
+  results: ShownResult[] | null;
+  /** How far its statements are, if that is followed. */
+  progress: Progress | null;
   error: Error | null;
 }
 
@@ -27,25 +30,39 @@ export interface Runner<Request> extends Run {
 }
 
 const BETWEEN = 1_000; // milliseconds between two requests
-const NOTHING: Run = { phase: "none", state: null, results: null, error: null };
+const NOTHING: Run = { phase: "none", state: null, results: null, progress: null, error: null };
 const BUSY = new Set<Phase>(["starting", "running", "waiting"]);
 
-/** Run what `send` sends, one at a time. A run that waits for a review continues once that is approved. */
-export function useRun<Request>(send: (request: Request) => Promise<Execution>): Runner<Request> {
-  const [run, setRun] = useState(NOTHING);
-  const current = useRef<{ session: string } | null>(null);
+interface Followed {
+  session: string;
+  stop: AbortController;
+}
 
-  const begin = useCallback((own: { session: string }, first: Promise<Execution>, isAsked: boolean) => {
-    current.current = own;
-    const isCurrent = () => current.current === own;
-    const set = (part: Partial<Run>) => isCurrent() && setRun((before) => ({ ...before, ...part }));
-    setRun({ ...NOTHING, phase: "starting" });
-    follow(first, isAsked, isCurrent, set).catch((error: Error) => set({ error, phase: "ended" }));
-  }, []);
+/**
+ * Run what `send` sends, one at a time. A run that waits for a review continues once that is approved. `showsRows`: it
+ * runs statements on a database, whose rows are shown while they come.
+ */
+export function useRun<Request>(send: (request: Request) => Promise<Execution>, showsRows = false): Runner<Request> {
+  const [run, setRun] = useState(NOTHING);
+  const current = useRef<Followed | null>(null);
+
+  const begin = useCallback(
+    (own: Followed, first: Promise<Execution>, isAsked: boolean) => {
+      current.current?.stop.abort();
+      current.current = own;
+      const { signal } = own.stop;
+      const set = (part: Partial<Run>) => {
+        if (!signal.aborted) setRun((before) => ({ ...before, ...part }));
+      };
+      setRun({ ...NOTHING, phase: "starting" });
+      follow(first, { isAsked, showsRows, signal, set }).catch((error: Error) => set({ error, phase: "ended" }));
+    },
+    [showsRows],
+  );
 
   const start = useCallback(
     (request: Request, onBegun?: (session: string) => void) => {
-      const own = { session: "" };
+      const own = followed("");
       const first = send(request).then((state) => {
         own.session = state.session_id;
         if (current.current === own) onBegun?.(own.session);
@@ -58,16 +75,21 @@ export function useRun<Request>(send: (request: Request) => Promise<Execution>):
 
   const resume = useCallback(
     (session: string) => {
-      if (current.current?.session !== session) begin({ session }, followScript(session, 0), false);
+      if (current.current?.session !== session) {
+        begin(followed(session), followScript(session, 0), false);
+      }
     },
     [begin],
   );
 
-  const proceed = useCallback((session: string) => begin({ session }, continueScript(session), true), [begin]);
+  const proceed = useCallback(
+    (session: string) => begin(followed(session), continueScript(session, showsRows), true),
+    [begin, showsRows],
+  );
 
   useEffect(
     () => () => {
-      current.current = null; // the page was left: its run is no longer followed, nor started after an approval
+      current.current?.stop.abort(); // the page was left: its run is no longer followed, nor started after an approval
     },
     [],
   );
@@ -75,29 +97,66 @@ export function useRun<Request>(send: (request: Request) => Promise<Execution>):
   return { ...run, isBusy: BUSY.has(run.phase), start, resume, proceed };
 }
 
-/** `isAsked`: whether the user wants it to run as soon as it can; who only opens a link does not. */
-async function follow(
-  first: Promise<Execution>,
-  isAsked: boolean,
-  isCurrent: () => boolean,
-  set: (part: Partial<Run>) => void,
-) {
+function followed(session: string): Followed {
+  return { session, stop: new AbortController() };
+}
+
+interface Following {
+  /** Whether the user wants it to run as soon as it can; who only opens a link does not. */
+  isAsked: boolean;
+  showsRows: boolean;
+  /** Aborted when the page was left, or follows another run. */
+  signal: AbortSignal;
+  set: (part: Partial<Run>) => void;
+}
+
+async function follow(first: Promise<Execution>, { isAsked, showsRows, signal, set }: Following) {
   let state = await first;
   let waited = isAsked;
-  while (isCurrent()) {
+  let results: ShownResult[] | null = null;
+  while (!signal.aborted) {
     const step = nextStep(state);
     if (step === "over") return set({ state, phase: "refused" });
-    if (step === "results") return set({ state, results: await resultsOf(state), phase: "ended" });
+    if (step === "results") return set({ state, results: results ?? (await resultsOf(state)), phase: "ended" });
     if (step === "continue" && !waited) return set({ state, phase: "approved" });
     waited = true;
     set({ state, phase: state.output_status === "waiting" ? "waiting" : "running" });
-    await new Promise((resolve) => setTimeout(resolve, BETWEEN));
-    if (!isCurrent()) return;
-    state = await (step === "continue" ? continueScript : followScript)(state.session_id);
+    if (showsRows && state.output_status === "running") {
+      results = await rowsOf(state.session_id, signal, set);
+    } else {
+      await new Promise((resolve) => setTimeout(resolve, BETWEEN));
+    }
+    if (signal.aborted) return;
+    const id = state.session_id;
+    state = await (step === "continue" ? continueScript(id, showsRows) : followScript(id));
   }
 }
 
-function resultsOf(state: Execution): Promise<StatementResult[]> | null {
+/** Show the rows of a script as they come: the first at once, then at most once for each frame. Return all of them. */
+async function rowsOf(session: string, signal: AbortSignal, set: Following["set"]): Promise<ShownResult[]> {
+  const stream = new ResultStream();
+  let frame = 0;
+  let hasRows = false;
+  const show = () => {
+    frame = 0;
+    set({ results: stream.shown(), progress: stream.progress });
+  };
+  const onLine = () => {
+    if (stream.from > 0 && !hasRows) {
+      hasRows = true;
+      show();
+    } else if (frame === 0) frame = requestAnimationFrame(show);
+  };
+  try {
+    await followResults(session, stream, onLine, signal);
+  } finally {
+    cancelAnimationFrame(frame);
+    show(); // what has come stays, also after an error
+  }
+  return stream.shown();
+}
+
+function resultsOf(state: Execution): Promise<ShownResult[]> | null {
   return isCommand(state) ? null : readResults(state.session_id);
 }
 

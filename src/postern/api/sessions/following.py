@@ -64,6 +64,10 @@ class RecordingFollower(ABC):
         """Return why the client cannot continue to follow, if it is too slow."""
         return ""
 
+    def pause(self, quiet: float) -> float:
+        """Return the seconds until the next look, after so many without anything new."""
+        return LOOK_EVERY if quiet < QUIET_AFTER else LOOK_SELDOM
+
     @property
     def is_done(self) -> bool:
         return self.session.status is SessionStatus.DONE
@@ -101,7 +105,7 @@ class RecordingFollower(ABC):
             if now >= end:
                 return
             if not text:
-                await asyncio.sleep(LOOK_EVERY if now - busy_at < QUIET_AFTER else LOOK_SELDOM)
+                await asyncio.sleep(self.pause(now - busy_at))
 
     async def _look(self) -> str:
         """Return why the client is no longer allowed to continue; empty if it is. The session is read again."""

@@ -22,7 +22,7 @@ from typing import Any
 
 from fastapi import Request
 
-from postern.api.sessions.following import RecordingFollower
+from postern.api.sessions.following import LOOK_SELDOM, RecordingFollower
 from postern.api.sessions.result_answers import MAX_NOTICES, render_fields, render_problem
 from postern.api.sessions.result_masks import MaskedCells
 from postern.domain.identity.principal import Principal
@@ -32,6 +32,7 @@ from postern.services.bundle import Services
 
 MAX_ROWS = 1_000  # of a line
 MAX_BYTES = 64 * 1024
+LOOK_SOON = 0.03  # seconds: users see the first row at once. A script that was quiet for longer is looked at less often
 _ALL = 1 << 62  # runs of masked cells: a line has at most as many as cells
 
 
@@ -119,6 +120,9 @@ class ResultFollower(RecordingFollower):
     def read(self) -> str:
         results = self.tail.read(settled=self.is_done)
         return "".join([*self._lines.write(results), *self._lines.flush()])
+
+    def pause(self, quiet: float) -> float:
+        return min(LOOK_SELDOM, max(LOOK_SOON, quiet / 100))
 
     def end(self) -> str:
         return end_line(self.session)

@@ -1,7 +1,7 @@
 """Waiting for a script, printing its result, and exiting with its exit code.
 
-While the gateway runs the script, progress is shown, and Ctrl-C kills it there. A script that needs a review runs
-automatically once it is approved.
+While the gateway runs the script, progress is shown until there is output to print, and Ctrl-C kills it there. A script
+that needs a review runs automatically once it is approved.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from postern.cli.mask_lines import masked_columns_line
 from postern.cli.printing import emit
 from postern.cli.progress import ProgressLine, count_pieces
 from postern.cli.scripts import review_wait
+from postern.cli.scripts.live_output import STREAMS, LineOutput, LiveOutput, OutputPart, PartPrinter, TextOutput
 from postern.cli.scripts.review_wait import Patience
 from postern.cli.session_ids import resolve
 from postern.cli.status import Status, report, status_line
@@ -41,11 +42,15 @@ _PAUSE = 1.0
 
 
 def wait(
-    api: Client, begin: Callable[[int], ExecResult], progress: ProgressLine, patience: Patience | None = None
+    api: Client,
+    begin: Callable[[int], ExecResult],
+    progress: ProgressLine,
+    patience: Patience | None = None,
+    live: LiveOutput | None = None,
 ) -> ExecResult:
     """Run a script until it ends, or until it has waited for a review for longer than `patience`; return the answer.
-    `begin` submits it, and waits at most that many seconds. Ctrl-C kills the session and ends this program; a session
-    that waits for its review is left alone."""
+    `begin` submits it, and waits at most that many seconds; after them, `live` prints its output. Ctrl-C kills the
+    session and ends this program; a session that waits for its review is left alone."""
     try:
         with _defer_interrupt() as is_interrupted:
             result = begin(AT_FIRST)
@@ -60,7 +65,7 @@ def wait(
         if result["output_status"] != "running":
             return result
         with ProgressLine("running; Ctrl-C kills it", quiet=patience is not None and patience.quiet) as again:
-            return _wait_for_end(api, result, again, is_interrupted=False)
+            return _wait_for_end(api, result, again, live, is_interrupted=False)
     progress.say(
         "running; Ctrl-C kills it",
         note=status_line(
@@ -70,16 +75,22 @@ def wait(
             is_terminal=True,
         ),
     )
-    return _wait_for_end(api, result, progress, is_interrupted=is_interrupted())
+    return _wait_for_end(api, result, progress, live, is_interrupted=is_interrupted())
 
 
-def _wait_for_end(api: Client, result: ExecResult, progress: ProgressLine, *, is_interrupted: bool) -> ExecResult:
+def _wait_for_end(
+    api: Client, result: ExecResult, progress: ProgressLine, live: LiveOutput | None, *, is_interrupted: bool
+) -> ExecResult:
     """Wait for the end. `is_interrupted`: Ctrl-C was pressed already."""
     session_id = result["session_id"]
+    if live is not None:
+        live.begin = progress.end
     try:
         if is_interrupted:
             raise KeyboardInterrupt
         while result["output_status"] == "running":
+            if live is not None:
+                live.follow(api, session_id)
             result = _fetch_result(api, session_id)
     except KeyboardInterrupt:
         progress.end()
@@ -155,9 +166,7 @@ def _defer_interrupt() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-_OF_VALUES = ("json", "csv")
-_STREAMS = {"o": "stdout", "e": "stderr"}  # by the kind of a recorded event
-_Part = tuple[str, str]  # a stream's name and a text
+_OF_VALUES = ("json", "csv", "ndjson")
 
 
 def resume(session_id: str, form: str | None, waits: review_wait.Patience, *, as_json: bool) -> None:
@@ -189,28 +198,35 @@ def carry_out(
     *,
     as_json: bool,
 ) -> None:
-    """Wait for the end, print the result, and exit with its exit code. `subtype`: that of the connection, requested
-    only if it matters."""
+    """Print the result, as it comes where its form permits, and exit with the script's exit code. `subtype`: that of
+    the connection, requested only if it matters."""
     _require_values(form, subtype)
+    printer = PartPrinter()
+    text, lines = TextOutput(printer), LineOutput()
+    live: LiveOutput | None = lines if form == "ndjson" else None if as_json or form in _OF_VALUES else text
     with ProgressLine("starting", quiet=as_json) as progress:
-        result = wait(api, begin, progress, waits)
+        result = wait(api, begin, progress, waits, live)
     code = review_wait.exit_code(result)
     if as_json:
         emit(result, True, lambda _: None)
     elif code is not None:
         review_wait.print_outcome(result)
     else:
-        _show(api, result, form)
+        if form == "ndjson":
+            lines.finish(api, result["session_id"])
+        elif form in _OF_VALUES:
+            _pass_on(api, result["session_id"], str(form))
+        _show(api, result, form, printer, text)
     if code is not None:
         sys.exit(code)
     if result["output_status"] != "success":
         sys.exit(result["exit_code"] or FAILED)
 
 
-def _show(api: Client, result: ExecResult, form: str | None) -> None:
+def _show(api: Client, result: ExecResult, form: str | None, printer: PartPrinter, text: TextOutput) -> None:
+    """Print the output, without what is printed already, or only its errors if it is printed as values; then what is
+    known about it."""
     structured = form in _OF_VALUES
-    if structured:
-        _pass_on(api, result["session_id"], str(form))
     parts = _answered_parts(result)
     is_cut = False
     if parts is None:
@@ -218,7 +234,10 @@ def _show(api: Client, result: ExecResult, form: str | None) -> None:
         parts = _recorded_parts(api, session)
         is_cut = bool((session["metrics"] or {}).get("truncated"))
     if not structured or result["output_status"] != "success":
-        _print_parts(parts, errors_only=structured)
+        for stream, part in text.rest(parts):
+            if stream != "stdout" or not structured:
+                printer.print(stream, part)
+    printer.finish()
     _point_at(result.get("error") or {})
     for entry in result.get("masked") or ():
         report(Status.INFO, masked_columns_line(entry))
@@ -227,7 +246,7 @@ def _show(api: Client, result: ExecResult, form: str | None) -> None:
         report(Status.INFO, "the output was truncated at the gateway's limit")
 
 
-def _answered_parts(result: ExecResult) -> Iterator[_Part] | None:
+def _answered_parts(result: ExecResult) -> Iterator[OutputPart] | None:
     """Return the parts of the output in the answer; None if they are incomplete."""
     streams = result.get("output_streams")
     if streams is None or result["truncated"]:
@@ -235,25 +254,25 @@ def _answered_parts(result: ExecResult) -> Iterator[_Part] | None:
     return _split(result["output"] or "", streams)
 
 
-def _split(output: str, streams: Iterable[tuple[str, int]]) -> Iterator[_Part]:
+def _split(output: str, streams: Iterable[tuple[str, int]]) -> Iterator[OutputPart]:
     start = 0
     for stream, length in streams:
         yield stream, output[start : start + length]
         start += length
 
 
-def _recorded_parts(api: Client, session: SessionShape) -> Iterator[_Part]:
+def _recorded_parts(api: Client, session: SessionShape) -> Iterator[OutputPart]:
     """Read the parts of the output from the session's recording. A script that never started has the gateway's reason
     instead."""
-    decoders = {kind: codecs.getincrementaldecoder("utf-8")("replace") for kind in _STREAMS}
+    decoders = {kind: codecs.getincrementaldecoder("utf-8")("replace") for kind in STREAMS}
     is_recorded = False
     with suppress(NotFound):
         for _, kind, content in api.sessions.events(session["id"]):
             is_recorded = True
-            if kind in _STREAMS:
-                yield _STREAMS[kind], decoders[kind].decode(base64.b64decode(content))
+            if kind in STREAMS:
+                yield STREAMS[kind], decoders[kind].decode(base64.b64decode(content))
     for kind, decoder in decoders.items():
-        yield _STREAMS[kind], decoder.decode(b"", final=True)
+        yield STREAMS[kind], decoder.decode(b"", final=True)
     detail = (session.get("metadata") or {}).get("end_detail")
     if detail and not is_recorded:
         yield "gateway", str(detail)
@@ -277,20 +296,3 @@ def _point_at(error: Mapping[str, Any]) -> None:
     lead = f"LINE {error['line']}: "
     click.echo(lead + one_line(error["line_text"]), err=True)
     click.echo(" " * (len(lead) + error["column"] - 1) + "^", err=True)
-
-
-def _print_parts(parts: Iterable[_Part], *, errors_only: bool = False) -> None:
-    """Print output and errors on their own streams, in order. Files and programs get the output unchanged; a terminal
-    gets it without control characters."""
-    render = printable if sys.stdout.isatty() else str
-    last = ""  # text that went to standard error; a program can write a line in parts
-    for stream, text in parts:
-        if stream == "gateway":
-            report(Status.ERROR, printable(text))
-        elif stream == "stderr":
-            click.echo(printable(text), nl=False, err=True)
-            last = text or last
-        elif not errors_only:
-            click.echo(render(text), nl=False)
-    if last and not last.endswith("\n"):
-        click.echo(err=True)

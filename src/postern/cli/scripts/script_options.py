@@ -43,8 +43,9 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--format",
             "form",
-            type=click.Choice(["text", "json", "csv"]),
-            help="Form of the results: text with tabs between columns, JSON, or CSV (RFC 4180).  [default: text]",
+            type=click.Choice(["text", "json", "csv", "ndjson"]),
+            help="Form of the results: text with tabs between columns, JSON, CSV (RFC 4180), or lines of JSON. Text "
+            "and lines are printed while the script runs.  [default: text]",
         ),
         click.option(
             "-e",

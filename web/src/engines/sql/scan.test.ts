@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { codeOf, placeholdersOf, statementAt } from "./scan";
+import { codeOf, countStatements, placeholdersOf, statementAt } from "./scan";
 
 test("quotes and comments are no code", () => {
   const text = "select 'a;b', $x$ ; $x$ -- ;\n, \"n;\" /* ; */ from t";
@@ -28,4 +28,14 @@ test("the statement at the cursor", () => {
   expect(text.slice(...Object.values(statementAt(text, 12)))).toBe(" select ';'");
   expect(text.slice(...Object.values(statementAt(text, text.length)))).toBe(" select 3");
   expect(text.slice(...Object.values(statementAt(text, 0)))).toBe("select 1");
+});
+
+test.each([
+  ["", 0],
+  ["-- nothing; at all", 0],
+  ["select 1", 1],
+  ["select 1; select ';'; /* ; */\n", 2],
+  [";;select $$;$$", 1],
+])("statements of %s", (text, count) => {
+  expect(countStatements(text)).toBe(count);
 });

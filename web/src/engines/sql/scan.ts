@@ -60,3 +60,12 @@ export function statementAt(text: string, cursor: number): { start: number; end:
   }
   return { start, end: text.length };
 }
+
+/** Return how many statements a script has, by semicolons in code. */
+export function countStatements(text: string): number {
+  const code = codeOf(text).map((piece) => piece.text);
+  return code
+    .join(" ")
+    .split(";")
+    .filter((statement) => statement.trim() !== "").length;
+}

@@ -16,8 +16,5 @@ export function ResultsTab({ id }: { id: string }) {
   if (!query.data) return <Skeleton />;
   const results = query.data.filter(({ columns }) => columns.length > 0);
   if (results.length === 0) return <p>{text.results.none}</p>;
-  return results.map((result, index) => (
-    // biome-ignore lint/suspicious/noArrayIndexKey: results have no identity but their place
-    <Result key={index} number={index + 1} result={result} />
-  ));
+  return results.map((result, index) => <Result key={result.number} result={{ ...result, number: index + 1 }} />);
 }

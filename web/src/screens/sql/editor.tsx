@@ -5,7 +5,7 @@ import {
   closeCompletion,
   completionKeymap,
 } from "@codemirror/autocomplete";
-import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { defaultKeymap, history, historyKeymap, indentWithTab, isolateHistory } from "@codemirror/commands";
 import { MySQL, PostgreSQL, sql } from "@codemirror/lang-sql";
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { EditorState } from "@codemirror/state";
@@ -62,6 +62,9 @@ const THEME = EditorView.theme({
 // Also bidirectional and zero-width characters are shown, so that a script is what it looks like.
 const INVISIBLE = /[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
 
+// What others put into the text is undone by itself, not together with what was typed just before.
+const ONE_STEP = isolateHistory.of("full");
+
 /**
  * A SQL editor. Ctrl+Enter or ⌘Enter runs the selection or all, with Shift the statement at the cursor. Tab indents, and
  * Escape then Tab leaves the editor.
@@ -73,12 +76,12 @@ export function SqlEditor({ label, initial, dialect, names, handle, onChange, on
   handlers.current = { onChange, onSelect, onRun, names };
   useImperativeHandle(handle, () => ({
     insert: (text) => {
-      view.current?.dispatch(view.current.state.replaceSelection(text));
+      view.current?.dispatch(view.current.state.replaceSelection(text), { annotations: ONE_STEP });
       view.current?.focus();
     },
     replace: (text) => {
       const length = view.current?.state.doc.length ?? 0;
-      view.current?.dispatch({ changes: { from: 0, to: length, insert: text } });
+      view.current?.dispatch({ changes: { from: 0, to: length, insert: text }, annotations: ONE_STEP });
       view.current?.focus();
     },
   }));

@@ -5,12 +5,20 @@ import type { Runner } from "../../parts/use-run";
 import { text } from "./messages";
 import styles from "./sql.module.css";
 
+interface Props<Request> {
+  run: Runner<Request>;
+  /** How many statements the script has. */
+  statements: number;
+}
+
 /** What came of the run, with its session. */
-export function Outcome<Request>({ run }: { run: Runner<Request> }) {
+export function Outcome<Request>({ run, statements }: Props<Request>) {
   return (
     <div className={styles.outcome}>
-      <RunOutcome run={run} />
-      {run.state && run.phase !== "waiting" && <Summary state={run.state} hasResults={run.results !== null} />}
+      <RunOutcome run={run} statements={statements} />
+      {run.state && run.phase !== "waiting" && (
+        <Summary state={run.state} hasResults={run.phase === "ended" && run.results !== null} />
+      )}
     </div>
   );
 }

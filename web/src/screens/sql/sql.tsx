@@ -4,7 +4,7 @@ import { useMemo, useRef, useState } from "react";
 import { api, unwrap } from "../../api/client";
 import { schemaQuery, startScript, stopScript } from "../../api/scripts";
 import { Names } from "../../engines/sql/completion";
-import { placeholdersOf } from "../../engines/sql/scan";
+import { countStatements, placeholdersOf } from "../../engines/sql/scan";
 import { Button } from "../../parts/button";
 import { Field } from "../../parts/field";
 import { Fields } from "../../parts/form";
@@ -49,11 +49,14 @@ function Workbench({ name, subtype, reviewers, access_schema }: Connection) {
   const handle = useRef<EditorHandle>(null);
   const schema = useQuery({ ...schemaQuery(name), enabled: access_schema === "enabled" });
   const names = useMemo(() => (schema.data ? namesOf(schema.data) : null), [schema.data]);
-  const run = useRun(startScript);
+  const [statements, setStatements] = useState(0); // of the script that runs
+  const run = useRun(startScript, true);
   const toRun = selected.trim() ? selected : script;
   const { isBusy } = run;
   const start = (text: string) => {
-    if (text.trim() && !isBusy) run.start({ connection: name, script: text, reason, ...parametersOf(text, values) });
+    if (!text.trim() || isBusy) return;
+    setStatements(countStatements(text));
+    run.start({ connection: name, script: text, reason, ...parametersOf(text, values) });
   };
   return (
     <div className={schema.data ? styles.workbench : undefined}>
@@ -97,7 +100,7 @@ function Workbench({ name, subtype, reviewers, access_schema }: Connection) {
           />
         </div>
         {schema.error && <p className="secondary">{text.noSchema(schema.error.message)}</p>}
-        <Outcome run={run} />
+        <Outcome run={run} statements={statements} />
       </div>
     </div>
   );

@@ -17,6 +17,7 @@ import click
 from postern.cli.api import client
 from postern.cli.printing import as_text, json_option, span
 from postern.cli.row_commands import print_result
+from postern.cli.session_events import follow_session
 from postern.cli.session_ids import session_argument
 from postern.cli.status import Status, report
 from postern.cli.terminal import replay, terminal_timeline
@@ -26,11 +27,8 @@ from postern.client.client import Client
 from postern.client.client_shapes import Row, SessionShape
 from postern.domain.targets.connection import OF_VALUES
 from postern.domain.text import one_line, printable
-from postern.errors import Unavailable
 
-_AGAIN = 2.0  # seconds before an interrupted stream is requested again
 _OUTPUT = 64 * 1024  # bytes of the output of each exchange
-_LONGEST = 64 << 20  # characters of one event
 FORMATS = ("asciicast", "asciicast-v3", "json", "csv", "text", "timeline")
 
 
@@ -76,35 +74,11 @@ def watch(session_id: str, as_json: bool, raw: bool) -> None:
 
 
 def _follow(api: Client, session_id: str, shows: Callable[[str, dict[str, Any]], None]) -> dict[str, Any]:
-    """Follow the session, and return how it ended. An interrupted stream is requested again from where it stopped."""
-    last: str | None = None
-    while True:
-        try:
-            for name, key, data in _events(api, session_id, last):
-                last = key or last
-                shows(name, data)
-                if name == "session_end":
-                    return data
-                if name == "cut":
-                    report(Status.INFO, one_line(str(data.get("reason"))))
-        except Unavailable as error:
-            report(Status.INFO, f"{one_line(error.message)}; retrying")
-        time.sleep(_AGAIN)
-
-
-def _events(api: Client, session_id: str, last: str | None) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield the name, id and data of each event (WHATWG HTML, 9.2.6)."""
-    key = name = ""
-    with api.sessions.stream(session_id, last) as lines:
-        for line in lines:
-            field, _, value = line.partition(": ")
-            if field == "id":
-                key = value
-            elif field == "event":
-                name = value
-            elif field == "data" and len(value) < _LONGEST:
-                yield name, key, json.loads(value)
-                key = name = ""
+    """Follow the session, and return how it ended."""
+    data: dict[str, Any] = {}
+    for name, _, data in follow_session(api, session_id):
+        shows(name, data)
+    return data
 
 
 def _as_json(name: str, data: dict[str, Any]) -> None:
