@@ -21,11 +21,11 @@ from bench.results import (
     Metric,
     Results,
 )
+from bench.web import figures as f
 
 from bench import guardrails, masked
 from bench import sections as c
 from bench import stage as s
-from bench.web import figures as f
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +130,10 @@ def _lists(results: Results) -> Iterable[Judged]:
 
 def _web(results: Results) -> Iterable[Judged]:
     for figure in f.FIGURES:
-        for case, budget in ((f.HERE, figure.budget), (f.SLOW, figure.slow_budget)):
-            measured = results.median(f.SECTION, case, figure.name, figure.metric)
+        for machine, budget in ((f.HERE, figure.budget), (f.SLOW, figure.slow_budget)):
+            measured = results.median(f.SECTION, machine, figure.name, figure.metric)
             if budget is None or measured is None:
                 continue
-            where = f", {case}" if case == f.SLOW else ""
+            where = f", {machine}" if machine == f.SLOW else ""
             target = f"{figure.name}{where} ≤ {budget:,g}{figure.unit}"
             yield Judged(target, f"{measured:,.{figure.digits}f}{figure.unit}", measured <= budget)

@@ -1,7 +1,7 @@
 """Measures the web application alone, and prints what was measured.
 
-    python -m bench.web                          # what `make bench ARGS="--only web"` measures, one round of it
-    python -m bench.web --small --part lists     # to see whether it runs
+python -m bench.web                          # what `make bench ARGS="--only web"` measures, one round of it
+python -m bench.web --small --part lists     # to see whether it runs
 """
 
 from __future__ import annotations

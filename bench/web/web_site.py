@@ -34,7 +34,13 @@ from postern.store.ports.target_ports import SecretUse, SessionEnd
 LARGE, SHELL, DEMO = "large", "shell", "shop-demo"
 COLUMNS, ROWS = 120, 40  # of the recorded terminal
 CHUNK = 590  # bytes of output at a time, as a shell's coloured listings have them
-_MODES = ("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema", "access_mode_web_terminal")
+_MODES = (
+    "access_mode_connect",
+    "access_mode_exec",
+    "access_mode_runbooks",
+    "access_schema",
+    "access_mode_web_terminal",
+)
 _ARCHIVED = 120.0  # seconds that the archiver has for the recording
 
 
@@ -88,7 +94,11 @@ def _connect(people: People, target: PostgresServer) -> None:
     large: dict[str, Any] = {"name": LARGE, "type": "database", "subtype": "postgres", "secret": secret}
     shell: dict[str, Any] = {"name": SHELL, "type": "custom", "command": ["bash", "--norc"], "secret": {}}
     for body in (large, shell):
-        people.ask("POST", "/connections", body | {"agent_id": agent["id"]} | dict.fromkeys(_MODES, "enabled"))
+        people.ask(
+            "POST",
+            "/connections",
+            body | {"agent_id": agent["id"]} | dict.fromkeys((*_MODES, "access_schema"), "enabled"),
+        )
 
 
 async def _fill_store(home: Path, sizes: WebSizes) -> str:
