@@ -37,6 +37,7 @@ export const common = {
   yes: "Yes",
   no: "No",
   none: "none",
+  noConnection: "no connection",
   typeToFind: "Type to find",
   typeToAdd: "Type, then press Enter to add",
   typeToConfirm: (name: string) => `Type ${name} to confirm`,
