@@ -64,7 +64,7 @@ drivers: # … and the languages of drivers that the slow tests use
 	@scripts/install-services go javac mvn
 
 bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure beside a direct connection and pgbouncer (ARGS=--quick)
-	@scripts/install-services postgresql pgbench pgbouncer
+	@scripts/install-services postgresql pgbench pgbouncer chromium
 	@$(BIN)/python -m bench $(ARGS)
 
 mutants: $(VENV)/.installed-dev ## change the critical rooms at random and see which changes the tests notice (ARGS="proof --sample 50")

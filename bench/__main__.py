@@ -19,6 +19,7 @@ from bench.plan import Plan
 from bench.results import Results
 from bench.sections import SECTIONS
 from bench.stage import Stage
+from bench.web import web_section
 from tests.support.postgres import binaries
 
 from bench import bouncer, data, machine, report
@@ -62,6 +63,9 @@ def _look_for_tools() -> None:
     wanted = [package for package, is_missing in missing.items() if is_missing]
     if wanted:
         sys.exit(f"The benchmark needs more programs; on Debian: apt-get install {' '.join(wanted)}")
+    what = web_section.missing()
+    if what:
+        sys.exit(what)
 
 
 def _say(text: str) -> None:

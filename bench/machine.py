@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -24,6 +25,7 @@ def describe(postgres: str) -> dict[str, str]:
         "hot path": "compiled by mypyc" if is_compiled() else "plain Python",
         "PostgreSQL": postgres,
         "pgbouncer": _bouncer(),
+        "Chromium": _chromium(),
         "load average at the start": " ".join(f"{load:.2f}" for load in os.getloadavg()),
     }
 
@@ -34,6 +36,13 @@ def _bouncer() -> str:
         return "none"
     said = subprocess.run([bouncer, "--version"], capture_output=True, text=True, check=True).stdout
     return said.split("\n")[0].split()[-1]
+
+
+def _chromium() -> str:
+    program = shutil.which("chromium")
+    if program is None:
+        return "none"
+    return subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
 
 
 def is_compiled() -> bool:

@@ -26,6 +26,7 @@ from bench.results import (
 )
 from bench.stage import Route, Stage
 from bench.stream import read
+from bench.web.web_section import web
 
 from bench import guardrails, masked, memory, pgbench, reviews, statements
 from bench import stage as s
@@ -165,4 +166,5 @@ SECTIONS: dict[str, Section] = {
     "api": api_load,
     "store": store,
     "runbooks": runbooks,
+    "web": web,
 }

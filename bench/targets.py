@@ -21,6 +21,7 @@ from bench.results import (
     Metric,
     Results,
 )
+from bench.web import figures as f
 
 from bench import guardrails, masked
 from bench import sections as c
@@ -36,7 +37,15 @@ class Judged:
 
 def judge(results: Results) -> list[Judged]:
     """Those targets for which there are figures."""
-    makers: Iterable[Callable[[Results], Iterable[Judged]]] = (_selects, _large, _inspected, _connects, _memory, _lists)
+    makers: Iterable[Callable[[Results], Iterable[Judged]]] = (
+        _selects,
+        _large,
+        _inspected,
+        _connects,
+        _memory,
+        _lists,
+        _web,
+    )
     return [one for make in makers for one in make(results)]
 
 
@@ -117,3 +126,14 @@ def _lists(results: Results) -> Iterable[Judged]:
         if one.section == c.LISTS and one.metric == ANSWERED:
             target = f"2,000 runbooks listed, {one.route}, {one.case}: p50 ≤ 50 ms"
             yield Judged(target, f"{one.median:.1f} ms", one.median <= 50)
+
+
+def _web(results: Results) -> Iterable[Judged]:
+    for figure in f.FIGURES:
+        for machine, budget in ((f.HERE, figure.budget), (f.SLOW, figure.slow_budget)):
+            measured = results.median(f.SECTION, machine, figure.name, figure.metric)
+            if budget is None or measured is None:
+                continue
+            where = f", {machine}" if machine == f.SLOW else ""
+            target = f"{figure.name}{where} ≤ {budget:,g}{figure.unit}"
+            yield Judged(target, f"{measured:,.{figure.digits}f}{figure.unit}", measured <= budget)

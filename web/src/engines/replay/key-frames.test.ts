@@ -8,7 +8,7 @@ function fakeTerminal() {
   const write = async (text: string) => {
     screen += text;
   };
-  return { write, resize: (size: Size) => void sizes.push(size), draw: () => screen, sizes };
+  return { write, resize: (size: Size) => void sizes.push(size), canBeDrawn: () => true, draw: () => screen, sizes };
 }
 
 const LONG = "x".repeat(40_000);

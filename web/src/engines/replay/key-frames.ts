@@ -15,10 +15,13 @@ export const EMPTY_FRAME: KeyFrame = { index: 0, size: FIRST_SIZE, text: "" };
 export interface HiddenTerminal {
   write: (text: string) => Promise<void>;
   resize: (size: Size) => void;
+  /** Whether text can say all that the next output depends on; at most moments it can. */
+  canBeDrawn: () => boolean;
   draw: () => string;
 }
 
 const BETWEEN = 65_536; // characters of output from one picture to the next
+const LATEST = 8; // times as many: then it is drawn as well as it can be
 
 /** Draws chunks on a hidden terminal, and keeps a picture of it now and then. */
 export class KeyFrameMaker {
@@ -27,13 +30,16 @@ export class KeyFrameMaker {
   private sinceFrame = 0;
   private index = 0;
 
-  constructor(private readonly terminal: HiddenTerminal) {}
+  constructor(
+    private readonly terminal: HiddenTerminal,
+    private readonly between = BETWEEN,
+  ) {}
 
   /** Return the pictures that these further chunks lead to. */
   async add(chunks: readonly Chunk[]): Promise<KeyFrame[]> {
     const frames: KeyFrame[] = [];
     for (const chunk of chunks) {
-      if (this.sinceFrame >= BETWEEN) frames.push(await this.take());
+      if (await this.isDue()) frames.push(this.take());
       await this.draw(chunk);
       this.index += 1;
     }
@@ -52,8 +58,13 @@ export class KeyFrameMaker {
     this.terminal.resize(chunk.size);
   }
 
-  private async take(): Promise<KeyFrame> {
+  private async isDue(): Promise<boolean> {
+    if (this.sinceFrame < this.between) return false;
     await this.flush();
+    return this.terminal.canBeDrawn() || this.sinceFrame >= LATEST * this.between;
+  }
+
+  private take(): KeyFrame {
     this.sinceFrame = 0;
     return { index: this.index, size: this.size, text: this.terminal.draw() };
   }

@@ -117,7 +117,7 @@ export function SqlEditor({ label, initial, dialect, names, handle, onChange, on
           drawSelection(),
           lineNumbers(),
           highlightSpecialChars({ addSpecialChars: INVISIBLE }),
-          autocompletion({ icons: false }),
+          autocompletion({ icons: false, activateOnTypingDelay: 25 }), // the default, 100 ms, is seen
           language,
           language.language.data.of({ autocomplete: complete }),
           syntaxHighlighting(COLOURS),

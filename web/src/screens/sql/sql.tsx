@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
-import { useMemo, useRef, useState } from "react";
+import { useCallback, useMemo, useRef, useState } from "react";
 import { api, unwrap } from "../../api/client";
 import { schemaQuery, startScript, stopScript } from "../../api/scripts";
 import { Names } from "../../engines/sql/completion";
@@ -47,6 +47,7 @@ function Workbench({ name, subtype, reviewers, access_schema }: Connection) {
   const [reason, setReason] = useState("");
   const [values, setValues] = useState<Record<string, string>>({});
   const handle = useRef<EditorHandle>(null);
+  const insert = useCallback((identifier: string) => handle.current?.insert(identifier), []);
   const schema = useQuery({ ...schemaQuery(name), enabled: access_schema === "enabled" });
   const names = useMemo(() => (schema.data ? namesOf(schema.data) : null), [schema.data]);
   const [statements, setStatements] = useState(0); // of the script that runs
@@ -60,13 +61,7 @@ function Workbench({ name, subtype, reviewers, access_schema }: Connection) {
   };
   return (
     <div className={schema.data ? styles.workbench : undefined}>
-      {schema.data && (
-        <SchemaTree
-          schema={schema.data}
-          dialect={subtype}
-          onInsert={(identifier) => handle.current?.insert(identifier)}
-        />
-      )}
+      {schema.data && <SchemaTree schema={schema.data} dialect={subtype} onInsert={insert} />}
       <div className={styles.work}>
         <div className={styles.editor}>
           <SqlEditor
