@@ -58,6 +58,7 @@ export function Names({ label, hint, value, onChange, options = [], allowsOthers
               </ListBoxItem>
             )}
           </ListBox>
+          <p className={styles.note}>{common.staysOpen}</p>
         </Popover>
       </ComboBox>
       {value.length > 0 && (
