@@ -62,6 +62,7 @@ def test_keyboard_chooses_several_names(admin: Visit) -> None:
     box.focus()
     for name in ("dba", "ops"):
         box.press_sequentially(name)
+        expect(page.get_by_role("option", name=name, exact=True)).to_be_visible()
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
     expect(page.get_by_role("list", name="Chosen: Groups").get_by_role("listitem")).to_have_count(2)
