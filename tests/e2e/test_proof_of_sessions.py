@@ -32,9 +32,11 @@ from tests.support.promises import PATIENT, wait_until
 from tests.support.shelf import shelve
 from tests.support.ssh_clients import Clients
 from tests.support.sshds import sshd
+from tests.support.terminals import PASSWORD, ApiProcess, Browser
 
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import Choice
+from postern.domain.secret import Secret
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.domain.targets.connection import Toggle
 from postern.interception.events import ClientOutput, Masked
@@ -62,6 +64,7 @@ class Site:
     clients: Clients
     folder: Path
     greeter: int  # the port of a server that speaks first
+    api: ApiProcess
 
     def export(self, around: Session | None = None) -> VerificationReport:
         """Verify an export: the whole, or of the second before and after a session began."""
@@ -91,19 +94,22 @@ def site(
     folder = tmp_path_factory.mktemp("proven")
     with ExitStack() as stack:
         server = stack.enter_context(sshd(tmp_path_factory.mktemp("sshd"), {"Subsystem": "sftp internal-sftp"}))
-        gateway = Gateway(gateway_commands=True)
+        gateway = Gateway(gateway_commands=True, api_port=free_port(), control_port=free_port())
         stack.callback(gateway.stop)
         gateway.start()
         gateway.call(shelve(gateway.stores, gateway.admin.org_id, {RUNBOOK: f"select 'it' || ' works {SECRET}'"}))
         archiver = Archiver(gateway)
         stack.callback(archiver.kill)
+        api = ApiProcess(gateway)
+        stack.callback(api.kill)
+        api.start()
         clients = Clients(gateway, tmp_path_factory.mktemp("home"))
         ways: dict[type[Way], Way] = {
             Postgres: Postgres(gateway, target, direct),
             Mysql: Mysql(gateway, maria),
         }
         ways |= {kind: kind(gateway, server, clients, folder) for kind in (SshCommand, SshShell)}
-        yield Site(gateway, ways, clients, folder, maria.port)
+        yield Site(gateway, ways, clients, folder, maria.port, api)
 
 
 class Beginning:
@@ -209,6 +215,31 @@ class Terminal(Beginning):
         return finish
 
 
+class WebTerminal(Beginning):
+    """In a browser: a command, or the shell of a server. It opens at once; what is inside waits for the review."""
+
+    def connect(self, site: Site, name: str, reviewers: tuple[str, ...]) -> None:
+        options = {"reviewers": reviewers, "access_mode_web_terminal": Toggle.ENABLED, **MASKING}
+        if self.kind is None:
+            command(site.gateway, name, "bash", "--norc", **options)
+        else:
+            site.ways[self.kind].connection(name, **options)
+
+    def start(self, site: Site, name: str, who: Principal) -> Finish:
+        site.gateway.call(site.gateway.services.accounts.set_password(who, Secret(PASSWORD), "password"))
+        stack = ExitStack()
+        terminal = stack.enter_context(Browser(site.api, who.email).terminal(name))
+
+        def finish(admitted: bool) -> None:
+            with stack:
+                if admitted:
+                    terminal.type(f"echo it''works {SECRET}; exit\r")
+                terminal.until_closed()
+            assert ("itworks" in terminal.text()) == admitted
+
+        return finish
+
+
 class Script(Beginning):
     """By `postern exec`."""
 
@@ -276,6 +307,8 @@ BEGINNINGS = {
     "ssh, a forwarded port": ForwardedPort(SshShell),
     "psql through a tunnel": Tunnel(Postgres),
     "a terminal through a tunnel": Terminal(None),
+    "a terminal in a browser": WebTerminal(None),
+    "a shell in a browser": WebTerminal(SshShell),
     "exec on PostgreSQL": Script(Postgres),
     "exec on MySQL": Script(Mysql),
     "exec on SSH": Script(SshCommand),

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, ViewportSize, expect, sync_playwright
 from tests.support.running import Gateway, started
-from tests.web.people import PASSWORD
+from tests.web.people import PASSWORD, People
 
 from postern.web.web_assets import BUILT
 
@@ -64,6 +64,11 @@ def gateway(gateway_settings: dict[str, str]) -> Iterator[Gateway]:
     require((BUILT / "index.html").is_file(), "the web application is not built; run `make web`")
     with started(again=False, **gateway_settings) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def people(gateway: Gateway) -> People:
+    return People(gateway)
 
 
 @dataclass
@@ -150,15 +155,23 @@ def visiting(browser: Browser, gateway: Gateway, size: ViewportSize = DESKTOP, *
         context.close()
 
 
+@contextmanager
+def visiting_as(browser: Browser, gateway: Gateway, email: str, path: str = "/", **options: Any) -> Iterator[Visit]:
+    """A browser of its own in which this user is logged in, at this path."""
+    with visiting(browser, gateway, **options) as visit:
+        visit.open(path)
+        visit.log_in(email)
+        expect(visit.page.get_by_role("navigation", name="Main navigation")).to_be_visible()
+        expect(visit.page.get_by_role("main").get_by_role("heading").first).to_be_visible()
+        yield visit
+
+
 LOOKS = {"light": (DESKTOP, "light"), "dark": (DESKTOP, "dark"), "phone": (PHONE, "light")}
 
 
 @contextmanager
-def visiting_as(browser: Browser, gateway: Gateway, email: str, look: str) -> Iterator[Visit]:
+def visiting_with(browser: Browser, gateway: Gateway, email: str, look: str) -> Iterator[Visit]:
     """A browser in one of LOOKS, in which this user is logged in; nothing moves in it."""
     size, scheme = LOOKS[look]
-    with visiting(browser, gateway, size, color_scheme=scheme, reduced_motion="reduce") as visit:
-        visit.open("/")
-        visit.log_in(email)
-        expect(visit.page.get_by_role("navigation", name="Main navigation")).to_be_visible()
+    with visiting_as(browser, gateway, email, size=size, color_scheme=scheme, reduced_motion="reduce") as visit:
         yield visit

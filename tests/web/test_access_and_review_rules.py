@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.support.running import Gateway
-from tests.web.conftest import Visit, visiting
+from tests.web.conftest import Visit, visiting, visiting_as
 from tests.web.controls import add_name
 from tests.web.people import ADMIN, People
 
@@ -33,10 +33,7 @@ def bob(people: People) -> httpx.Client:
 
 @pytest.fixture
 def admin(browser: Browser, gateway: Gateway, bob: httpx.Client) -> Iterator[Visit]:
-    with visiting(browser, gateway) as visit:
-        visit.open("/access-rules")
-        visit.log_in(ADMIN)
-        expect(visit.page.get_by_role("heading", level=1, name="Access rules")).to_be_visible()
+    with visiting_as(browser, gateway, ADMIN, "/access-rules") as visit:
         yield visit
 
 

@@ -10,23 +10,15 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.running import Gateway
-from tests.web.conftest import Visit, visiting
+from tests.web.conftest import Visit, visiting, visiting_as
 from tests.web.people import ADMIN, People
 
 pytestmark = pytest.mark.ci
 
 
-@pytest.fixture(scope="module")
-def people(gateway: Gateway) -> People:
-    return People(gateway)
-
-
 @pytest.fixture
 def admin(browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
-    with visiting(browser, gateway) as visit:
-        visit.open("/agents")
-        visit.log_in(ADMIN)
-        expect(visit.page.get_by_role("heading", level=1, name="Agents")).to_be_visible()
+    with visiting_as(browser, gateway, ADMIN, "/agents") as visit:
         yield visit
 
 

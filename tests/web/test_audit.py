@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.running import Gateway
-from tests.web.conftest import PHONE, Visit, visiting
+from tests.web.conftest import PHONE, Visit, visiting, visiting_as
 from tests.web.people import ADMIN, People
 
 pytestmark = pytest.mark.ci
@@ -32,10 +32,7 @@ def people(gateway: Gateway) -> People:
 
 @pytest.fixture
 def admin(browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
-    with visiting(browser, gateway, accept_downloads=True) as visit:
-        visit.open("/audit")
-        visit.log_in(ADMIN)
-        expect(visit.page.get_by_role("heading", level=1, name="Audit log")).to_be_visible()
+    with visiting_as(browser, gateway, ADMIN, "/audit", accept_downloads=True) as visit:
         yield visit
 
 

@@ -32,11 +32,6 @@ ON_TOP = {
 }
 
 
-@pytest.fixture(scope="module")
-def people(gateway: Gateway) -> People:
-    return People(gateway)
-
-
 @pytest.fixture
 def admin(browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
     """An administrator who is logged in, but whose browser has loaded nothing yet."""

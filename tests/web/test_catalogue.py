@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.running import Gateway
-from tests.web.conftest import DESKTOP, PHONE, Visit, storing_preferences, visiting
+from tests.web.conftest import DESKTOP, PHONE, Visit, storing_preferences, visiting_as
 from tests.web.people import ADMIN, People
 
 MODES = ("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema")
 SECRET = {"envvar:HOST": "ZGI=", "envvar:USER": "YXBw", "envvar:PASS": "cGFzcw=="}
 
 pytestmark = pytest.mark.ci
-
-
-@pytest.fixture(scope="module")
-def people(gateway: Gateway) -> People:
-    return People(gateway)
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +35,9 @@ def add(people: People, name: str, subtype: str, tags: dict[str, str], **fields:
     people.ask("POST", "/connections", body | dict.fromkeys(MODES, "enabled") | {"connection_tags": tags} | fields)
 
 
-@contextmanager
-def visit_as(browser: Browser, gateway: Gateway, email: str, path: str, **options: Any) -> Iterator[Visit]:
-    with visiting(browser, gateway, **options) as visit:
-        visit.open(path)
-        visit.log_in(email)
-        expect(visit.page.get_by_role("navigation", name="Main navigation")).to_be_visible()
-        yield visit
-
-
 @pytest.fixture
 def page_of_bob(browser: Browser, gateway: Gateway, bob: httpx.Client) -> Iterator[Visit]:
-    with visit_as(browser, gateway, "bob@example.com", "/connections") as visit:
+    with visiting_as(browser, gateway, "bob@example.com", "/connections") as visit:
         yield visit
 
 
@@ -102,7 +87,7 @@ def test_pinned_connection_is_first_on_the_home_page_of_all_browsers(
     expect(page.get_by_role("button", name="Pin stock to the home page")).to_have_attribute("aria-pressed", "true")
     done = bob.post("/sessions", json={"connection": "shop-demo", "script": "select 1"})
     assert done.is_success, done.text
-    with visit_as(browser, gateway, "bob@example.com", "/", size=PHONE) as other:
+    with visiting_as(browser, gateway, "bob@example.com", "/", size=PHONE) as other:
         own = other.page.get_by_role("region", name="Your connections")
         expect(own.get_by_role("listitem")).to_have_count(2)
         expect(own.get_by_role("listitem").first).to_contain_text("stock")
@@ -152,7 +137,7 @@ def test_access_is_asked_for_with_a_credential_and_given_on_the_open_page(
 def test_connection_that_needs_no_review_says_that_one_may_connect_now(
     browser: Browser, gateway: Gateway, bob: httpx.Client
 ) -> None:
-    with visit_as(browser, gateway, ADMIN, "/connections/shop-demo?tab=access") as visit:
+    with visiting_as(browser, gateway, ADMIN, "/connections/shop-demo?tab=access") as visit:
         how = visit.page.get_by_role("region", name="How to connect")
         expect(how).to_contain_text("you can connect now")
         expect(how).to_contain_text("postern connect shop-demo")

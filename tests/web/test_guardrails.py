@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.running import Gateway
-from tests.web.conftest import Visit, visiting
+from tests.web.conftest import Visit, visiting, visiting_as
 from tests.web.controls import add_name, choose
 from tests.web.people import ADMIN, People
 
@@ -19,21 +19,13 @@ HOSTILE = "<img src=x onerror=alert(1)>\u202e"
 
 
 @pytest.fixture(scope="module")
-def people(gateway: Gateway) -> People:
-    return People(gateway)
-
-
-@pytest.fixture(scope="module")
 def bob(people: People) -> httpx.Client:
     return people.create("bob@example.com")
 
 
 @pytest.fixture
 def admin(browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
-    with visiting(browser, gateway) as visit:
-        visit.open("/guardrails")
-        visit.log_in(ADMIN)
-        expect(visit.page.get_by_role("heading", level=1, name="Guardrails")).to_be_visible()
+    with visiting_as(browser, gateway, ADMIN, "/guardrails") as visit:
         yield visit
 
 

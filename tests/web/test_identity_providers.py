@@ -17,11 +17,6 @@ from tests.web.people import People
 pytestmark = pytest.mark.ci
 
 
-@pytest.fixture(scope="module")
-def people(gateway: Gateway) -> People:
-    return People(gateway)
-
-
 @pytest.fixture
 def oidc(people: People, gateway: Gateway) -> Iterator[OpenIdProvider]:
     with openid_provider(f"{gateway.told['api_url']}/api/callback") as provider:

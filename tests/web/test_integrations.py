@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.running import Gateway, started
-from tests.web.conftest import PHONE, Visit, visiting
+from tests.web.conftest import PHONE, Visit, visiting, visiting_as
 from tests.web.controls import add_name, choose
 from tests.web.people import ADMIN, People
 
@@ -32,10 +32,7 @@ def people(gateway: Gateway) -> People:
 
 @pytest.fixture
 def admin(browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
-    with visiting(browser, gateway) as visit:
-        visit.open("/integrations")
-        visit.log_in(ADMIN)
-        expect(visit.page.get_by_role("heading", level=1, name="Integrations")).to_be_visible()
+    with visiting_as(browser, gateway, ADMIN, "/integrations") as visit:
         yield visit
 
 

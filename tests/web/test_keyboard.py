@@ -8,23 +8,15 @@ import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.promises import wait_until
 from tests.support.running import Gateway
-from tests.web.conftest import Visit, visiting
+from tests.web.conftest import Visit, visiting_as
 from tests.web.people import ADMIN, People
 
 pytestmark = pytest.mark.ci
 
 
-@pytest.fixture(scope="module")
-def people(gateway: Gateway) -> People:
-    return People(gateway)
-
-
 @pytest.fixture
 def admin(browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
-    with visiting(browser, gateway) as visit:
-        visit.open("/")
-        visit.log_in(ADMIN)
-        expect(visit.page.get_by_role("heading", level=1)).to_contain_text("Hello")
+    with visiting_as(browser, gateway, ADMIN, "/") as visit:
         yield visit
 
 

@@ -8,17 +8,12 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.support.running import Gateway
-from tests.web.conftest import Visit, visiting
+from tests.web.conftest import Visit, visiting, visiting_as
 from tests.web.people import ADMIN, People
 
 SOON = 15_000  # milliseconds; pages that only ask again by themselves would need 60,000
 
 pytestmark = pytest.mark.ci
-
-
-@pytest.fixture(scope="module")
-def people(gateway: Gateway) -> People:
-    return People(gateway)
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +26,7 @@ def bob(people: People) -> httpx.Client:
 
 @pytest.fixture
 def ann(browser: Browser, gateway: Gateway, bob: httpx.Client) -> Iterator[Visit]:
-    with visiting(browser, gateway) as visit:
-        visit.open("/reviews")
-        visit.log_in("ann@example.com")
-        expect(visit.page.get_by_role("heading", level=1, name="Reviews")).to_be_visible()
+    with visiting_as(browser, gateway, "ann@example.com", "/reviews") as visit:
         yield visit
 
 

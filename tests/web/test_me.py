@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.support.running import Gateway
 from tests.support.ssh_ca import Authority
-from tests.web.conftest import Visit, visiting
+from tests.web.conftest import Visit, visiting, visiting_as
 from tests.web.people import PASSWORD, People
 
 NEW = "another long password"
@@ -18,20 +18,12 @@ NEW = "another long password"
 pytestmark = pytest.mark.ci
 
 
-@pytest.fixture(scope="module")
-def people(gateway: Gateway) -> People:
-    return People(gateway)
-
-
 @pytest.fixture
 def ann(browser: Browser, gateway: Gateway, people: People, request: pytest.FixtureRequest) -> Iterator[Visit]:
     """A user of her own for each test, at her account."""
     email = f"{request.node.name[:40].replace('_', '-')}@example.com"
     people.create(email)
-    with visiting(browser, gateway) as visit:
-        visit.open("/me")
-        visit.log_in(email)
-        expect(visit.page.get_by_role("heading", name="My account")).to_be_visible()
+    with visiting_as(browser, gateway, email, "/me") as visit:
         yield visit
 
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 from tests.support.running import Gateway
 from tests.support.ssh_ca import Authority
-from tests.web.conftest import Visit, visiting
+from tests.web.conftest import Visit, visiting, visiting_as
 from tests.web.people import ADMIN, PASSWORD, People
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -28,10 +28,7 @@ def people(gateway: Gateway) -> People:
 
 @pytest.fixture(scope="module")
 def shared(browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
-    with visiting(browser, gateway) as visit:
-        visit.open("/people")
-        visit.log_in(ADMIN)
-        expect(visit.page.get_by_role("heading", level=1, name="People")).to_be_visible()
+    with visiting_as(browser, gateway, ADMIN, "/people") as visit:
         yield visit
 
 

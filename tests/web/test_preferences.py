@@ -7,15 +7,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.support.running import Gateway
-from tests.web.conftest import Visit, storing_preferences, visiting
+from tests.web.conftest import Visit, storing_preferences, visiting, visiting_as
 from tests.web.people import ADMIN, People
 
 pytestmark = pytest.mark.ci
-
-
-@pytest.fixture(scope="module")
-def people(gateway: Gateway) -> People:
-    return People(gateway)
 
 
 @pytest.fixture
@@ -23,10 +18,7 @@ def dora(browser: Browser, gateway: Gateway, people: People, request: pytest.Fix
     """A user of her own for each test, at her account."""
     email = f"{request.node.name[:40].replace('_', '-')}@example.com"
     people.create(email)
-    with visiting(browser, gateway, color_scheme="light") as visit:
-        visit.open("/me")
-        visit.log_in(email)
-        expect(visit.page.get_by_role("heading", name="My account")).to_be_visible()
+    with visiting_as(browser, gateway, email, "/me", color_scheme="light") as visit:
         yield visit
 
 

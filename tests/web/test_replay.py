@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.support.running import Gateway, started
 from tests.support.sitting import Sitting
-from tests.web.conftest import Visit, require, visiting
+from tests.web.conftest import Visit, require, visiting_as
 from tests.web.people import ADMIN, PASSWORD, People
 
 from postern.web.web_assets import BUILT
@@ -39,10 +39,7 @@ def people(gateway: Gateway) -> People:
 
 @pytest.fixture
 def admin(browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
-    with visiting(browser, gateway) as visit:
-        visit.open("/sessions")
-        visit.log_in(ADMIN)
-        expect(visit.page.get_by_role("heading", level=1, name="Sessions")).to_be_visible()
+    with visiting_as(browser, gateway, ADMIN, "/sessions") as visit:
         yield visit
 
 

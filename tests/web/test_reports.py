@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 from tests.support.running import Gateway
-from tests.web.conftest import PHONE, Visit, visiting
+from tests.web.conftest import PHONE, Visit, visiting, visiting_as
 from tests.web.people import ADMIN, People
 
 pytestmark = pytest.mark.ci
@@ -28,10 +28,7 @@ def people(gateway: Gateway) -> People:
 
 @pytest.fixture
 def admin(browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
-    with visiting(browser, gateway, accept_downloads=True) as visit:
-        visit.open("/reports")
-        visit.log_in(ADMIN)
-        expect(visit.page.get_by_role("heading", level=1, name="Reports")).to_be_visible()
+    with visiting_as(browser, gateway, ADMIN, "/reports", accept_downloads=True) as visit:
         yield visit
 
 

@@ -9,18 +9,13 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.running import Gateway
-from tests.web.conftest import PHONE, Visit, visiting
+from tests.web.conftest import PHONE, Visit, visiting, visiting_as
 from tests.web.people import People
 
 UPDATE = "update products set price = price * 2 where id = 1"
 HOSTILE = "select 1 -- \u202e<img src=x onerror=alert(1)>\u200b"
 
 pytestmark = pytest.mark.ci
-
-
-@pytest.fixture(scope="module")
-def people(gateway: Gateway) -> People:
-    return People(gateway)
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +28,7 @@ def bob(people: People) -> httpx.Client:
 
 @pytest.fixture
 def ann(browser: Browser, gateway: Gateway, bob: httpx.Client) -> Iterator[Visit]:
-    with visiting(browser, gateway, PHONE) as visit:
-        visit.open("/reviews")
-        visit.log_in("ann@example.com")
-        expect(visit.page.get_by_role("heading", level=1, name="Reviews")).to_be_visible()
+    with visiting_as(browser, gateway, "ann@example.com", "/reviews", size=PHONE) as visit:
         yield visit
 
 

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 from tests.support.gits import Bare
 from tests.support.running import Gateway
-from tests.web.conftest import PHONE, Visit, visiting
+from tests.web.conftest import PHONE, Visit, visiting, visiting_as
 from tests.web.controls import choose
 from tests.web.people import ADMIN, People
 
@@ -46,11 +46,6 @@ def gateway_settings(repository: Bare) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def people(gateway: Gateway) -> People:
-    return People(gateway)
-
-
-@pytest.fixture(scope="module")
 def shelf(people: People, repository: Bare) -> str:
     """The identifier of the repository."""
     added = people.ask("POST", "/runbooks/configurations", {"git_url": f"file://{repository.path}"})
@@ -66,10 +61,7 @@ def bob(people: People) -> httpx.Client:
 
 @pytest.fixture
 def admin(browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
-    with visiting(browser, gateway) as visit:
-        visit.open("/runbooks")
-        visit.log_in(ADMIN)
-        expect(visit.page.get_by_role("heading", level=1, name="Runbooks")).to_be_visible()
+    with visiting_as(browser, gateway, ADMIN, "/runbooks") as visit:
         yield visit
 
 

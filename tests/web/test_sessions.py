@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.promises import wait_until
 from tests.support.running import Gateway
-from tests.web.conftest import PHONE, Visit, visiting
+from tests.web.conftest import PHONE, Visit, visiting, visiting_as
 from tests.web.people import ADMIN, People
 
 HOSTILE = 'select 1 as "<img src=x onerror=alert(1)>" -- \u202e'
@@ -17,17 +17,9 @@ HOSTILE = 'select 1 as "<img src=x onerror=alert(1)>" -- \u202e'
 pytestmark = pytest.mark.ci
 
 
-@pytest.fixture(scope="module")
-def people(gateway: Gateway) -> People:
-    return People(gateway)
-
-
 @pytest.fixture
 def admin(browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
-    with visiting(browser, gateway) as visit:
-        visit.open("/sessions")
-        visit.log_in(ADMIN)
-        expect(visit.page.get_by_role("heading", level=1, name="Sessions")).to_be_visible()
+    with visiting_as(browser, gateway, ADMIN, "/sessions") as visit:
         yield visit
 
 

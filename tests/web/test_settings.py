@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.running import Gateway
-from tests.web.conftest import PHONE, Visit, visiting
+from tests.web.conftest import PHONE, Visit, visiting, visiting_as
 from tests.web.people import ADMIN, People
 
 pytestmark = pytest.mark.ci
@@ -22,10 +22,7 @@ def people(gateway: Gateway) -> People:
 
 @pytest.fixture
 def admin(browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
-    with visiting(browser, gateway) as visit:
-        visit.open("/settings")
-        visit.log_in(ADMIN)
-        expect(visit.page.get_by_role("heading", level=1, name="Settings")).to_be_visible()
+    with visiting_as(browser, gateway, ADMIN, "/settings") as visit:
         yield visit
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.support.running import Gateway
-from tests.web.conftest import LOOKS, Visit, visiting_as
+from tests.web.conftest import LOOKS, Visit, visiting_with
 from tests.web.people import ADMIN, People
 
 pytestmark = pytest.mark.ci
@@ -61,7 +61,7 @@ def people(gateway: Gateway) -> People:
 
 @pytest.fixture(scope="module", params=LOOKS)
 def admin(request: pytest.FixtureRequest, browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
-    with visiting_as(browser, gateway, ADMIN, request.param) as visit:
+    with visiting_with(browser, gateway, ADMIN, request.param) as visit:
         yield visit
 
 

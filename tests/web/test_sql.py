@@ -8,24 +8,16 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.support.running import Gateway
-from tests.web.conftest import PHONE, Visit, visiting
+from tests.web.conftest import PHONE, Visit, visiting, visiting_as
 from tests.web.controls import run_script
 from tests.web.people import ADMIN, People
 
 pytestmark = pytest.mark.ci
 
 
-@pytest.fixture(scope="module")
-def people(gateway: Gateway) -> People:
-    return People(gateway)
-
-
 @pytest.fixture
 def admin(browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
-    with visiting(browser, gateway) as visit:
-        visit.open("/sql/shop-demo")
-        visit.log_in(ADMIN)
-        expect(visit.page.get_by_role("heading", name="SQL on shop-demo")).to_be_visible()
+    with visiting_as(browser, gateway, ADMIN, "/sql/shop-demo") as visit:
         yield visit
 
 

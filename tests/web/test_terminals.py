@@ -40,11 +40,6 @@ def gateway() -> Iterator[Gateway]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def people(gateway: Gateway) -> People:
-    return People(gateway)
-
-
 def shell(people: People, name: str, **fields: Any) -> str:
     """Create a shell whose terminal is enabled in the browser."""
     (agent,) = people.ask("GET", "/agents")["data"]

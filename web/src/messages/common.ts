@@ -58,6 +58,7 @@ export const common = {
   yes: "Yes",
   no: "No",
   none: "none",
+  noConnection: "no connection",
   typeToFind: "Type to find",
   staysOpen: "Choose several. Escape closes the list.",
   typeToAdd: "Type, then press Enter to add",

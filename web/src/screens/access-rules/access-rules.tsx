@@ -1,18 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
-import { useUser } from "../../api/account";
 import { useConnections } from "../../api/lists";
 import { usePages } from "../../api/pages";
-import { addressOf } from "../../api/resource";
 import { accessByGroup, type GroupAccess, uncovered } from "../../engines/coverage";
 import { counted } from "../../messages";
 import { common } from "../../messages/common";
-import { Copy } from "../../parts/copy";
-import { LinkButton } from "../../parts/link-button";
 import { List } from "../../parts/list";
 import { MarkedText } from "../../parts/marked-text";
 import { Failure } from "../../parts/notice";
 import { Page } from "../../parts/page";
+import { NewRuleButton, NoRules, nameColumn, RuleLink } from "../../parts/rule-list";
 import { type Column, Skeleton, Table } from "../../parts/table";
 import { Views } from "../../parts/views";
 import { type AccessRule, accessRules, allRulesQuery } from "./access-rule-data";
@@ -25,9 +22,8 @@ import { Why } from "./why";
 export function AccessRulesScreen() {
   const search = useSearch({ from: "/shell/access-rules" });
   const { view = "rules" } = search;
-  const { is_admin } = useUser();
   return (
-    <Page title={text.list.title} aside={is_admin && <NewButton />}>
+    <Page title={text.list.title} aside={<NewRuleButton path="/access-rules">{text.list.create}</NewRuleButton>}>
       <FeatureSwitch />
       <Views label={text.list.views}>
         {VIEWS.map((name) => (
@@ -49,14 +45,13 @@ export function AccessRulesScreen() {
 }
 
 const COLUMNS: Column<AccessRule>[] = [
-  { title: common.name, cell: (rule) => <RuleLink rule={rule} /> },
+  nameColumn("/access-rules"),
   { title: common.description, cell: ({ description }) => <MarkedText text={description} /> },
   { title: text.list.groups, cell: ({ groups }) => <MarkedText text={groups.join(", ")} /> },
   { title: text.list.covers, cell: (rule) => <MarkedText text={coverageOf(rule)} /> },
 ];
 
 function Rules() {
-  const { is_admin } = useUser();
   const pages = usePages([accessRules.path, "list"], (place) => accessRules.list(place));
   return (
     <List
@@ -66,20 +61,13 @@ function Rules() {
       keyOf={({ id }) => id}
       count={(total) => counted(text.list.count, total)}
       none={
-        <div className="stack">
-          <p>{text.list.none}</p>
-          {is_admin && (
-            <>
-              <div>
-                <NewButton />
-              </div>
-              <Copy
-                label={text.list.command}
-                text="postern admin access-rules create staging --group developers --tag stage=staging"
-              />
-            </>
-          )}
-        </div>
+        <NoRules
+          path="/access-rules"
+          create={text.list.create}
+          command="postern admin access-rules create staging --group developers --tag stage=staging"
+        >
+          {text.list.none}
+        </NoRules>
       }
     />
   );
@@ -103,7 +91,7 @@ const GROUP_COLUMNS: Column<GroupAccess<AccessRule>>[] = [
     cell: ({ rules }) => (
       <span className="row">
         {rules.map((rule) => (
-          <RuleLink key={rule.id} rule={rule} />
+          <RuleLink key={rule.id} path="/access-rules" rule={rule} />
         ))}
       </span>
     ),
@@ -137,23 +125,7 @@ function ByGroup() {
   );
 }
 
-function RuleLink({ rule }: { rule: AccessRule }) {
-  return (
-    <Link to="/access-rules/$name" params={{ name: addressOf(rule) }}>
-      <MarkedText text={rule.name} />
-    </Link>
-  );
-}
-
 function coverageOf({ connection_names, connection_tags }: AccessRule): string {
   const tags = Object.entries(connection_tags).map(([key, value]) => `${key}=${value}`);
   return [...connection_names, ...(tags.length > 0 ? [text.list.allWith(tags.join(", "))] : [])].join(", ");
-}
-
-function NewButton() {
-  return (
-    <LinkButton kind="primary" to="/access-rules/new">
-      {text.list.create}
-    </LinkButton>
-  );
 }

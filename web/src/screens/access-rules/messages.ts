@@ -9,7 +9,6 @@ export const text = {
     view: { rules: "Rules", groups: "By group", why: "Why can they?" } satisfies Record<View, string>,
     count: { one: "1 access rule", other: (n: number) => `${n} access rules` } satisfies Counted,
     none: "There are no access rules yet. Once access control is on, only administrators could use connections.",
-    command: "Command line",
     groups: "Groups",
     covers: "Connections",
     allWith: (tags: string) => `all with ${tags}`,

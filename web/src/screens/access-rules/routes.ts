@@ -24,7 +24,7 @@ export const accessRuleRoutes = [
   createRoute({
     getParentRoute: () => shellRoute,
     path: "/access-rules/new",
-    component: lazyRouteComponent(() => import("./access-rule"), "NewAccessRuleScreen"),
+    component: lazyRouteComponent(() => import("./access-rule"), "AccessRuleScreen"),
   }),
   createRoute({
     getParentRoute: () => shellRoute,

@@ -1,90 +1,54 @@
-import { useQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useUser } from "../../api/account";
-import { addressOf } from "../../api/resource";
+import { Link, useSearch } from "@tanstack/react-router";
+import type { ReactNode } from "react";
 import { counted } from "../../messages";
 import { common } from "../../messages/common";
-import { Choice, Toggle } from "../../parts/choice";
+import { Toggle } from "../../parts/choice";
 import { ConnectionIds } from "../../parts/connection-ids";
 import { Field } from "../../parts/field";
-import { Failure, Notice } from "../../parts/notice";
-import { Page } from "../../parts/page";
-import { ResourceEditor } from "../../parts/resource-editor";
-import { Skeleton } from "../../parts/table";
+import { Notice } from "../../parts/notice";
+import { WithPreset } from "../../parts/presets";
+import { RuleEditor } from "../../parts/rule-editor";
 import { Views } from "../../parts/views";
 import { blankDraft, type Draft, draftOf, type Guardrail, guardrails, presetsQuery, requestOf } from "./guardrail-data";
 import { text } from "./messages";
-import { PANELS, type Panel } from "./panels";
+import { PANELS } from "./panels";
 import { RuleList } from "./rules";
 import { SimulationPanel } from "./simulation";
 import { TrialPanel } from "./trial";
 
-const NO_PRESET = "";
-
 /** The form of a new guardrail, empty or filled in by the preset in the address. */
 export function NewGuardrailScreen() {
-  const { preset, panel = "try" } = useSearch({ from: "/shell/guardrails/new" });
-  const presets = useQuery(presetsQuery);
-  if (presets.error) return <Failure error={presets.error} onRetry={() => void presets.refetch()} />;
   return (
-    <Page title={text.editor.newTitle} aside={<Link to="/guardrails">{text.editor.all}</Link>}>
-      {presets.data ? (
-        <Editor
-          key={preset ?? NO_PRESET}
-          name={undefined}
-          blank={blankDraft(presets.data.find(({ name }) => name === preset))}
-          panel={panel}
-        />
-      ) : (
-        <Skeleton />
+    <WithPreset query={presetsQuery} text={text.editor}>
+      {(preset, choice) => (
+        <Editor key={preset?.name} blank={blankDraft(preset)}>
+          {choice}
+        </Editor>
       )}
-    </Page>
+    </WithPreset>
   );
 }
 
 export function GuardrailScreen() {
-  const { name } = useParams({ from: "/shell/guardrails/$name" });
-  const { panel = "try" } = useSearch({ from: "/shell/guardrails/$name" });
-  return (
-    <Page title={text.editor.title(name)} aside={<Link to="/guardrails">{text.editor.all}</Link>}>
-      <Editor key={name} name={name} blank={blankDraft(undefined)} panel={panel} />
-    </Page>
-  );
+  return <Editor blank={blankDraft(undefined)} />;
 }
 
-interface EditorProps {
-  name: string | undefined;
-  blank: Draft;
-  panel: Panel;
-}
-
-function Editor({ name, blank, panel }: EditorProps) {
-  const { is_admin } = useUser();
-  const navigate = useNavigate();
-  const moved = (next: string | null) =>
-    void (next === null
-      ? navigate({ to: "/guardrails" })
-      : navigate({ to: "/guardrails/$name", params: { name: next }, search: { panel } }));
+/** `children` is what stands before the fields. */
+function Editor({ blank, children }: { blank: Draft; children?: ReactNode }) {
   return (
-    <ResourceEditor
+    <RuleEditor
+      path="/guardrails"
+      text={text.editor}
+      deleteText={({ connection_ids }) =>
+        connection_ids.length
+          ? text.editor.deleteText(counted(common.connections, connection_ids.length))
+          : text.editor.deleteUnused
+      }
       resource={guardrails}
-      name={name}
       blank={blank}
       draftOf={draftOf}
       bodyOf={requestOf}
-      nameOf={addressOf}
-      onMoved={moved}
-      isReadOnly={!is_admin}
-      verbs={text.editor.verbs}
-      deletion={{
-        label: text.editor.delete,
-        title: text.editor.deleteTitle(name ?? ""),
-        text: ({ connection_ids }) =>
-          connection_ids.length
-            ? text.editor.deleteText(counted(common.connections, connection_ids.length))
-            : text.editor.deleteUnused,
-      }}
-      beside={(draft, saved) => <Panels draft={draft} saved={saved} panel={panel} />}
+      beside={(draft, saved) => <Panels draft={draft} saved={saved} />}
     >
       {(draft, set, saved) => (
         <>
@@ -93,11 +57,11 @@ function Editor({ name, blank, panel }: EditorProps) {
               <p>{notice}</p>
             </Notice>
           ))}
-          {name === undefined && <PresetChoice />}
+          {children}
           <GuardrailFields draft={draft} set={set} />
         </>
       )}
-    </ResourceEditor>
+    </RuleEditor>
   );
 }
 
@@ -129,29 +93,8 @@ function GuardrailFields({ draft, set }: { draft: Draft; set: (part: Partial<Dra
   );
 }
 
-function PresetChoice() {
-  const { preset = NO_PRESET } = useSearch({ from: "/shell/guardrails/new" });
-  const navigate = useNavigate({ from: "/guardrails/new" });
-  const presets = useQuery(presetsQuery).data ?? [];
-  const chosen = presets.find(({ name }) => name === preset);
-  return (
-    <Choice
-      label={text.editor.preset}
-      hint={chosen?.description ?? text.editor.presetHint}
-      value={chosen ? preset : NO_PRESET}
-      options={[[NO_PRESET, text.editor.empty], ...presets.map(({ name }) => [name, name] as const)]}
-      onChange={(name) => void navigate({ search: (before) => ({ ...before, preset: name || undefined }) })}
-    />
-  );
-}
-
-interface PanelProps {
-  draft: Draft;
-  saved: Guardrail | null;
-  panel: Panel;
-}
-
-function Panels({ draft, saved, panel }: PanelProps) {
+function Panels({ draft, saved }: { draft: Draft; saved: Guardrail | null }) {
+  const { panel = "try" } = useSearch({ strict: false });
   return (
     <>
       <Views label={text.editor.panels}>

@@ -1,7 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useUser } from "../../api/account";
-import { addressOf } from "../../api/resource";
+import type { ReactNode } from "react";
 import { STRATEGIES } from "../../engines/masking-draft";
 import { counted } from "../../messages";
 import { common } from "../../messages/common";
@@ -10,79 +7,55 @@ import { ConnectionIds } from "../../parts/connection-ids";
 import { Field } from "../../parts/field";
 import { Fields } from "../../parts/form";
 import { Names } from "../../parts/names";
-import { Failure } from "../../parts/notice";
-import { Page } from "../../parts/page";
-import { ResourceEditor } from "../../parts/resource-editor";
-import { Skeleton } from "../../parts/table";
+import { WithPreset } from "../../parts/presets";
+import { RuleEditor } from "../../parts/rule-editor";
 import { ColumnPicker } from "./column-picker";
 import { blankDraft, type Draft, draftOf, maskingRules, presetsQuery, requestOf } from "./masking-data";
 import { text } from "./messages";
 import { Preview } from "./preview";
 import { CustomTypes, TypeGroups } from "./types";
 
-const NO_PRESET = "";
-
 /** The form of a new masking rule, empty or filled in by the preset in the address. */
 export function NewMaskingRuleScreen() {
-  const { preset } = useSearch({ from: "/shell/masking/new" });
-  const presets = useQuery(presetsQuery);
   return (
-    <Page title={text.editor.newTitle} aside={<Link to="/masking">{text.editor.all}</Link>}>
-      {presets.error && <Failure error={presets.error} onRetry={() => void presets.refetch()} />}
-      {presets.isPending && <Skeleton />}
-      {presets.data && (
-        <Editor
-          key={preset ?? NO_PRESET}
-          name={undefined}
-          blank={blankDraft(presets.data.find(({ name }) => name === preset))}
-        />
+    <WithPreset query={presetsQuery} text={text.editor}>
+      {(preset, choice) => (
+        <Editor key={preset?.name} blank={blankDraft(preset)}>
+          {choice}
+        </Editor>
       )}
-    </Page>
+    </WithPreset>
   );
 }
 
 export function MaskingRuleScreen() {
-  const { name } = useParams({ from: "/shell/masking/$name" });
-  return (
-    <Page title={text.editor.title(name)} aside={<Link to="/masking">{text.editor.all}</Link>}>
-      <Editor key={name} name={name} blank={blankDraft(undefined)} />
-    </Page>
-  );
+  return <Editor blank={blankDraft(undefined)} />;
 }
 
-function Editor({ name, blank }: { name: string | undefined; blank: Draft }) {
-  const { is_admin } = useUser();
-  const navigate = useNavigate();
-  const moved = (next: string | null) =>
-    void (next === null ? navigate({ to: "/masking" }) : navigate({ to: "/masking/$name", params: { name: next } }));
+/** `children` is what stands before the fields. */
+function Editor({ blank, children }: { blank: Draft; children?: ReactNode }) {
   return (
-    <ResourceEditor
+    <RuleEditor
+      path="/masking"
+      text={text.editor}
+      deleteText={({ connection_ids }) =>
+        connection_ids.length
+          ? text.editor.deleteText(counted(common.connections, connection_ids.length))
+          : text.editor.deleteUnused
+      }
       resource={maskingRules}
-      name={name}
       blank={blank}
       draftOf={draftOf}
       bodyOf={requestOf}
-      nameOf={addressOf}
-      onMoved={moved}
-      isReadOnly={!is_admin}
-      verbs={text.editor.verbs}
-      deletion={{
-        label: text.editor.delete,
-        title: text.editor.deleteTitle(name ?? ""),
-        text: ({ connection_ids }) =>
-          connection_ids.length
-            ? text.editor.deleteText(counted(common.connections, connection_ids.length))
-            : text.editor.deleteUnused,
-      }}
       beside={(draft) => <Preview draft={draft} />}
     >
       {(draft, set) => (
         <>
-          {name === undefined && <PresetChoice />}
+          {children}
           <RuleFields draft={draft} set={set} />
         </>
       )}
-    </ResourceEditor>
+    </RuleEditor>
   );
 }
 
@@ -133,21 +106,5 @@ function RuleFields({ draft, set }: { draft: Draft; set: (part: Partial<Draft>) 
         />
       </Fields>
     </>
-  );
-}
-
-function PresetChoice() {
-  const { preset = NO_PRESET } = useSearch({ from: "/shell/masking/new" });
-  const navigate = useNavigate({ from: "/masking/new" });
-  const presets = useQuery(presetsQuery).data ?? [];
-  const chosen = presets.find(({ name }) => name === preset);
-  return (
-    <Choice
-      label={text.editor.preset}
-      hint={chosen?.description ?? text.editor.presetHint}
-      value={chosen ? preset : NO_PRESET}
-      options={[[NO_PRESET, text.editor.empty], ...presets.map(({ name }) => [name, name] as const)]}
-      onChange={(name) => void navigate({ search: name ? { preset: name } : {} })}
-    />
   );
 }

@@ -20,7 +20,6 @@ export const text = {
     all: "Show all",
     none: "There are no masking rules yet. Connections can still mask information types of their own.",
     noneOf: (connection: string) => `No masking rule applies to ${connection}.`,
-    command: "Command line",
     masks: "Masks",
     columns: { one: "1 column pattern", other: (n: number) => `${n} column patterns` } satisfies Counted,
     types: { one: "1 information type", other: (n: number) => `${n} information types` } satisfies Counted,
@@ -28,7 +27,6 @@ export const text = {
     strictness: "Unknown origin",
     strict: { strict: "Denied", best_effort: "Passed" } satisfies Record<Strictness, string>,
     appliesTo: "Applies to",
-    nothing: "no connection",
   },
   editor: {
     newTitle: "New masking rule",

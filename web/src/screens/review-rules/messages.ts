@@ -17,7 +17,6 @@ export const text = {
     all: "Show all",
     none: "There are no review rules yet: no request waits for approval, unless a connection has reviewers of its own.",
     noneOf: (connection: string) => `No review rule covers ${connection}.`,
-    command: "Command line",
     covers: "Covers",
     needs: "Needs approval for",
     approvers: "Approvers",

@@ -1,8 +1,5 @@
-import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { useUser } from "../../api/account";
 import { useConnections } from "../../api/lists";
 import { useNames } from "../../api/names";
-import { addressOf } from "../../api/resource";
 import { tagsOf } from "../../engines/coverage";
 import { common } from "../../messages/common";
 import { Choice, Toggle } from "../../parts/choice";
@@ -10,54 +7,23 @@ import { Coverage } from "../../parts/coverage";
 import { Field, NumberField } from "../../parts/field";
 import { Fields } from "../../parts/form";
 import { Names, Pairs } from "../../parts/names";
-import { Page } from "../../parts/page";
-import { ResourceEditor } from "../../parts/resource-editor";
+import { RuleEditor } from "../../parts/rule-editor";
 import { text } from "./messages";
 import { BLANK, type Draft, draftOf, requestOf, reviewRules } from "./review-rule-data";
 
-export function NewReviewRuleScreen() {
-  return (
-    <Page title={text.editor.newTitle} aside={<Link to="/review-rules">{text.editor.all}</Link>}>
-      <Editor name={undefined} />
-    </Page>
-  );
-}
-
 export function ReviewRuleScreen() {
-  const { name } = useParams({ from: "/shell/review-rules/$name" });
   return (
-    <Page title={text.editor.title(name)} aside={<Link to="/review-rules">{text.editor.all}</Link>}>
-      <Editor key={name} name={name} />
-    </Page>
-  );
-}
-
-function Editor({ name }: { name: string | undefined }) {
-  const { is_admin } = useUser();
-  const navigate = useNavigate();
-  const moved = (next: string | null) =>
-    void (next === null
-      ? navigate({ to: "/review-rules" })
-      : navigate({ to: "/review-rules/$name", params: { name: next } }));
-  return (
-    <ResourceEditor
+    <RuleEditor
+      path="/review-rules"
+      text={text.editor}
+      deleteText={text.editor.deleteText}
       resource={reviewRules}
-      name={name}
       blank={BLANK}
       draftOf={draftOf}
       bodyOf={requestOf}
-      nameOf={addressOf}
-      onMoved={moved}
-      isReadOnly={!is_admin}
-      verbs={text.editor.verbs}
-      deletion={{
-        label: text.editor.delete,
-        title: text.editor.deleteTitle(name ?? ""),
-        text: text.editor.deleteText,
-      }}
     >
       {(draft, set) => <RuleFields draft={draft} set={set} />}
-    </ResourceEditor>
+    </RuleEditor>
   );
 }
 

@@ -12,7 +12,7 @@ export const reviewRuleRoutes = [
   createRoute({
     getParentRoute: () => shellRoute,
     path: "/review-rules/new",
-    component: lazyRouteComponent(() => import("./review-rule"), "NewReviewRuleScreen"),
+    component: lazyRouteComponent(() => import("./review-rule"), "ReviewRuleScreen"),
   }),
   createRoute({
     getParentRoute: () => shellRoute,

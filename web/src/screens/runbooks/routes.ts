@@ -70,7 +70,7 @@ export const runbookRoutes = [
   createRoute({
     getParentRoute,
     path: "/runbooks/rules/new",
-    component: lazyRouteComponent(() => import("./rule"), "NewRuleScreen"),
+    component: lazyRouteComponent(() => import("./rule"), "RuleScreen"),
   }),
   createRoute({
     getParentRoute,

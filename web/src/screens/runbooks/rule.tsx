@@ -1,9 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { useUser } from "../../api/account";
 import { useConnections } from "../../api/lists";
 import { useNames } from "../../api/names";
-import { addressOf } from "../../api/resource";
 import { common } from "../../messages/common";
 import { Button } from "../../parts/button";
 import { Field } from "../../parts/field";
@@ -11,52 +8,21 @@ import { Fields } from "../../parts/form";
 import { NameChoice } from "../../parts/name-choice";
 import { Names } from "../../parts/names";
 import { Notice } from "../../parts/notice";
-import { Page } from "../../parts/page";
-import { ResourceEditor } from "../../parts/resource-editor";
+import { RuleEditor } from "../../parts/rule-editor";
 import { BLANK_RULE, type RuleDraft, repositoriesQuery, ruleBody, ruleDraft, rules } from "./data";
 import { text } from "./messages";
 import styles from "./runbooks.module.css";
 
-export function NewRuleScreen() {
-  return (
-    <Page title={text.rule.newTitle} aside={<Link to="/runbooks/rules">{text.rule.all}</Link>}>
-      <Editor name={undefined} />
-    </Page>
-  );
-}
-
 export function RuleScreen() {
-  const { name } = useParams({ from: "/shell/runbooks/rules/$name" });
   return (
-    <Page title={text.rule.title(name)} aside={<Link to="/runbooks/rules">{text.rule.all}</Link>}>
-      <Editor key={name} name={name} />
-    </Page>
-  );
-}
-
-function Editor({ name }: { name: string | undefined }) {
-  const { is_admin } = useUser();
-  const navigate = useNavigate();
-  const moved = (next: string | null) =>
-    void (next === null
-      ? navigate({ to: "/runbooks/rules" })
-      : navigate({ to: "/runbooks/rules/$name", params: { name: next } }));
-  return (
-    <ResourceEditor
+    <RuleEditor
+      path="/runbooks/rules"
+      text={text.rule}
+      deleteText={text.rule.deleteText}
       resource={rules}
-      name={name}
       blank={BLANK_RULE}
       draftOf={ruleDraft}
       bodyOf={ruleBody}
-      nameOf={addressOf}
-      onMoved={moved}
-      isReadOnly={!is_admin}
-      verbs={text.rule.verbs}
-      deletion={{
-        label: text.rule.delete,
-        title: text.rule.deleteTitle(name ?? ""),
-        text: text.rule.deleteText,
-      }}
     >
       {(draft, set, saved) => (
         <>
@@ -68,7 +34,7 @@ function Editor({ name }: { name: string | undefined }) {
           <RuleFields draft={draft} set={set} />
         </>
       )}
-    </ResourceEditor>
+    </RuleEditor>
   );
 }
 

@@ -1,14 +1,11 @@
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { useUser } from "../../api/account";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { usePages } from "../../api/pages";
-import { addressOf } from "../../api/resource";
 import { counted } from "../../messages";
 import { common } from "../../messages/common";
 import { Chip } from "../../parts/chip";
-import { Copy } from "../../parts/copy";
-import { LinkButton } from "../../parts/link-button";
 import { List } from "../../parts/list";
 import { MarkedText } from "../../parts/marked-text";
+import { NewRuleButton, NoRules, nameColumn } from "../../parts/rule-list";
 import { Search } from "../../parts/search";
 import type { Column } from "../../parts/table";
 import { type Rule, rules } from "./data";
@@ -19,12 +16,12 @@ import { RunbooksPage } from "./runbooks-page";
 export function RulesScreen() {
   const { search = "" } = useSearch({ from: "/shell/runbooks/rules" });
   const navigate = useNavigate({ from: "/runbooks/rules" });
-  const { is_admin } = useUser();
   const pages = usePages([rules.path, "list", search], (place) => rules.list(place, search ? { search } : {}));
   const find = (value: string) => void navigate({ search: value ? { search: value } : {}, replace: true });
+  const newRule = <NewRuleButton path="/runbooks/rules">{text.rules.create}</NewRuleButton>;
   const hasRules = pages.rows.length > 0;
   return (
-    <RunbooksPage path="/runbooks/rules" title={text.rules.title} aside={is_admin && <NewButton />}>
+    <RunbooksPage path="/runbooks/rules" title={text.rules.title} aside={newRule}>
       {hasRules && <p className="secondary">{text.rules.about}</p>}
       {(hasRules || search) && <Search label={text.rules.search} value={search} onSearch={find} />}
       <List
@@ -40,14 +37,7 @@ export function RulesScreen() {
 }
 
 const COLUMNS: Column<Rule>[] = [
-  {
-    title: common.name,
-    cell: (rule) => (
-      <Link to="/runbooks/rules/$name" params={{ name: addressOf(rule) }}>
-        <MarkedText text={rule.name} />
-      </Link>
-    ),
-  },
+  nameColumn("/runbooks/rules"),
   { title: common.description, cell: ({ description }) => <MarkedText text={description} /> },
   {
     title: text.rules.runbooks,
@@ -71,27 +61,10 @@ function Where({ rule: { connections, nowhere } }: { rule: Rule }) {
   return connections.length > 0 ? <MarkedText text={connections.join(", ")} /> : text.rules.all;
 }
 
-function NewButton() {
-  return (
-    <LinkButton kind="primary" to="/runbooks/rules/new">
-      {text.rules.create}
-    </LinkButton>
-  );
-}
-
 function Nothing() {
-  const { is_admin } = useUser();
   return (
-    <div className="stack">
-      <p>{text.rules.none}</p>
-      {is_admin && (
-        <>
-          <div>
-            <NewButton />
-          </div>
-          <Copy label={common.commandLine} text={text.rules.command} />
-        </>
-      )}
-    </div>
+    <NoRules path="/runbooks/rules" create={text.rules.create} command={text.rules.command}>
+      {text.rules.none}
+    </NoRules>
   );
 }
