@@ -10,10 +10,25 @@ import pytest
 
 WEB = Path(__file__).resolve().parents[1] / "web" / "src"
 TOKENS = (WEB / "tokens.css").read_text()
-COLOURS = {
-    name: {"light": light, "dark": dark}
-    for name, light, dark in re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\);", TOKENS)
-}
+HIGH_CONTRAST = re.search(r"@media \(prefers-contrast: more\) \{\n  :root \{(.*?)\n  \}", TOKENS, re.DOTALL)
+
+
+def colours_in(sheet: str) -> dict[str, dict[str, str]]:
+    """Return the colours that a sheet sets, by token and theme."""
+    pairs = re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\);", sheet)
+    return {name: {"light": light, "dark": dark} for name, light, dark in pairs}
+
+
+def high_contrast_colours() -> dict[str, dict[str, str]]:
+    """Return the colours for users who prefer more contrast: what their block leaves out stays."""
+    assert HIGH_CONTRAST is not None
+    block = HIGH_CONTRAST[1]
+    colours = COLOURS | colours_in(block)
+    return colours | {name: colours[other] for name, other in re.findall(r"--([\w-]+): var\(--([\w-]+)\);", block)}
+
+
+COLOURS = colours_in(TOKENS[: TOKENS.index("@media")])
+MORE = high_contrast_colours()
 GROUNDS = ("bg", "surface", "raised", "sunken")
 STATES = ("ok", "held", "refused", "info", "masked")
 TEXTS = [
@@ -24,6 +39,7 @@ TEXTS = [
 ]
 UNSAFE = r"dangerouslySetInnerHTML|\.innerHTML|\.outerHTML|insertAdjacentHTML|\beval\(|new Function"
 CONTROLS = [*product(("border-strong", "accent"), GROUNDS)]
+EDGES = [*CONTROLS, *product(("border",), GROUNDS)]  # with more contrast, each line is as strong as that of a control
 
 
 def luminance(colour: str) -> float:
@@ -53,6 +69,18 @@ def test_text_has_a_contrast_of_4_5(text: str, ground: str, theme: str) -> None:
 @pytest.mark.parametrize(("control", "ground"), CONTROLS, ids="-on-".join)
 def test_edges_of_controls_have_a_contrast_of_3(control: str, ground: str, theme: str) -> None:
     assert contrast(COLOURS[control][theme], COLOURS[ground][theme]) >= 3
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("text", "ground"), TEXTS, ids="-on-".join)
+def test_text_has_a_contrast_of_7_where_users_prefer_more(text: str, ground: str, theme: str) -> None:
+    assert contrast(MORE[text][theme], MORE[ground][theme]) >= 7
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("edge", "ground"), EDGES, ids="-on-".join)
+def test_edges_have_a_contrast_of_4_5_where_users_prefer_more(edge: str, ground: str, theme: str) -> None:
+    assert contrast(MORE[edge][theme], MORE[ground][theme]) >= 4.5
 
 
 @pytest.mark.parametrize("sheet", sorted(WEB.rglob("*.css")), ids=lambda path: path.name)

@@ -102,6 +102,10 @@ UNAUDITED: dict[tuple[str, str], str] = {
     ("POST", "/api/guardrails/test"): "it only reads",
     ("POST", "/api/connections/{nameOrID}/preview"): "it only reads, and authors ask for it while they type",
     ("POST", "/api/runbooks/render"): "it only reads, and a form asks for it after each change",
+    (
+        "POST",
+        "/api/integrations/tracker/issuetemplates/preview",
+    ): "it only reads, and a form asks for it after each change",
     ("POST", "/api/guardrails/simulate"): "it only reads",
     ("POST", "/api/guardrails/{nameOrID}/simulate"): "it only reads",
 }

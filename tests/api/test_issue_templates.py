@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 from tests.api.conftest import Api, message
+from tests.support.issues import opened
 
 from postern.store.ports.common_ports import Topic
 
@@ -213,3 +214,55 @@ async def test_what_was_changed_is_in_the_audit_log(api: Api) -> None:
     changed = log[1]
     shown = [changed["body"], changed["before"], changed["after"]]
     assert [one["project_key"] for one in shown] == ["OPS"] * 3
+
+
+async def test_preview_of_a_draft_and_of_a_saved_template_sends_nothing(api: Api) -> None:
+    shop = await api.make_connection("shop", connection_tags={"team": "blue"})
+    mappings = {
+        "items": [
+            {"tracker_field": "summary", "type": "preset", "value": "session.connection"},
+            {"tracker_field": "f1", "type": "preset", "value": "session.connection_tags.team"},
+            {"tracker_field": "f2", "type": "preset", "value": "session.colour"},
+        ]
+    }
+    draft = FULL | {"mapping_types": mappings, "connection_ids": [shop["id"]]}
+    body = {"template": draft, "tracker_fields": {"f3": "High"}}
+    answer = await api.as_admin.post(f"{PATH}/preview", json=body)
+    assert answer.status_code == 200, answer.text
+    shown = answer.json()
+    assert (shown["summary"], shown["project_key"], shown["request_type_id"]) == ("shop", "OPS", "10")
+    assert shown["fields"] == [
+        {"tracker_field": "f1", "value": "blue", "object_type": None},
+        {"tracker_field": "f3", "value": "High", "object_type": None},
+        {"tracker_field": "f5", "value": "db1", "object_type": "Server"},
+    ]
+    assert [(field["tracker_field"], field["state"], field["required"]) for field in shown["unfilled"]] == [
+        ("f2", "unknown", False),
+        ("f4", "prompted", False),
+    ]
+    assert (await api.as_admin.get(PATH)).json()["total"] == 0
+    saved = await make(api, **FULL)
+    answer = await api.as_admin.post(f"{PATH}/preview", json={"template_id": "changes"})
+    assert [field["tracker_field"] for field in answer.json()["unfilled"]] == ["f3", "f4"]
+    assert "alice@example.com" in answer.json()["text"]
+    assert (await api.as_admin.get(f"{PATH}/{saved['id']}")).json() == saved
+
+
+async def test_preview_for_a_recorded_session_has_its_values(api: Api) -> None:
+    await api.make_connection("shop")
+    session = await opened(api.world, uuid4())
+    template = BODY | {"mapping_types": {"items": [{"tracker_field": "f", "type": "preset", "value": "session.id"}]}}
+    answer = await api.as_admin.post(f"{PATH}/preview", json={"template": template, "session_id": str(session.id)})
+    assert [field["value"] for field in answer.json()["fields"]] == [str(session.id)]
+    missing = {"template": template, "session_id": str(uuid4())}
+    assert "there is no session" in message(await api.as_admin.post(f"{PATH}/preview", json=missing), 404)
+
+
+async def test_preview_says_what_is_wrong_and_is_for_administrators(api: Api) -> None:
+    path = f"{PATH}/preview"
+    assert "project_key" in message(await api.as_admin.post(path, json={"template": BODY | {"project_key": ""}}), 422)
+    for body in ({}, {"template": BODY, "template_id": "changes"}):
+        assert "give either" in message(await api.as_admin.post(path, json=body), 422)
+    message(await api.as_admin.post(path, json={"template_id": "changes"}), 404)
+    for caller in (api.as_bob, api.as_auditor):
+        assert "only administrators" in message(await caller.post(path, json={"template": BODY}), 403)

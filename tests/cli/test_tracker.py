@@ -76,6 +76,25 @@ def test_template_is_shown_with_its_fields_and_cannot_steer_the_terminal(root: S
     assert "mapping_types.items[0].value: unknown preset 'x'; use one of session.id" in refused.stderr
 
 
+def test_template_is_previewed_before_it_is_saved(root: Served, tmp_path: Path) -> None:
+    mapped = {"items": [{"tracker_field": "f1", "type": "preset", "value": "session.colour"}]}
+    draft = tmp_path / "draft.json"
+    draft.write_text(json.dumps(TEMPLATE | {"mapping_types": mapped}))
+    shown = root.ok("admin", "issue-templates", "preview", "-f", str(draft), "--issue-field", "f2=because").stdout
+    assert "f2  because" in shown
+    assert "session.colour" in shown
+    assert "unknown preset; the template cannot be saved" in shown
+    assert "postern-session-" in shown
+    root.ok("admin", "issue-templates", "create", "-", stdin=json.dumps(TEMPLATE))
+    preview = root.json("admin", "issue-templates", "preview", "changes")
+    assert [(field["source"], field["required"]) for field in preview["unfilled"]] == [
+        ("Reason", True),
+        ("Server", False),
+    ]
+    assert root.cli("admin", "issue-templates", "preview").exit_code == 2
+    assert root.cli("admin", "issue-templates", "preview", "chnges").exit_code == 5
+
+
 def test_issues_that_were_given_up_are_listed_and_tried_again(root: Served) -> None:
     issues = root.world.stores.session_issues
     one, other = (wanted(root.world, state=IssueState.GIVEN_UP, next_at=None, error="no such project") for _ in "12")

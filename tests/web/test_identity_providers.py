@@ -62,7 +62,7 @@ def visit(browser: Browser, gateway: Gateway) -> Iterator[Visit]:
 
 def leave(visit: Visit, provider: str) -> None:
     """Open a page that needs a login, and go to the provider."""
-    visit.open("/sessions?only=open")
+    visit.open("/sessions?status=open")
     button = visit.page.get_by_role("button", name=f"Log in with {provider}")
     expect(button).to_be_visible()
     assert visit.accessibility() == []
@@ -73,7 +73,7 @@ def test_oidc_leads_back_to_the_page_that_needed_the_login(visit: Visit, oidc: O
     visit.other_origins.append(oidc.issuer)
     leave(visit, "Example ID")
     expect(visit.page.get_by_role("heading", level=1, name="Sessions")).to_be_visible()
-    expect(visit.page).to_have_url(f"{visit.url}/sessions?only=open")
+    expect(visit.page).to_have_url(f"{visit.url}/sessions?status=open")
     expect(visit.page.get_by_role("link", name="Logged in as ann@example.com")).to_be_visible()
 
 
@@ -93,6 +93,6 @@ def test_saml_leads_back_to_the_page_that_needed_the_login(visit: Visit, saml: S
     visit.page.wait_for_url(f"{saml.url}/sso**")
     visit.page.evaluate("document.forms[0].submit()")  # what the provider's page does by itself
     expect(visit.page.get_by_role("heading", level=1, name="Sessions")).to_be_visible()
-    expect(visit.page).to_have_url(f"{visit.url}/sessions?only=open")
+    expect(visit.page).to_have_url(f"{visit.url}/sessions?status=open")
     expect(visit.page.get_by_role("link", name="Logged in as sam@example.com")).to_be_visible()
     visit.problems[:] = [problem for problem in visit.problems if saml.url not in problem]

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.running import Gateway, started
 from tests.web.conftest import PHONE, Visit, visiting, visiting_as
+from tests.web.controls import add_name, choose
 from tests.web.people import ADMIN, People
 
 pytestmark = pytest.mark.ci
@@ -86,6 +87,39 @@ def test_change_that_somebody_else_made_meanwhile_is_not_overwritten(admin: Visi
     expect(page.get_by_role("link", name="shared")).to_have_count(0)
 
 
+def test_template_is_previewed_while_it_is_typed(admin: Visit, people: People) -> None:
+    session = people.admin.post("/sessions", json={"connection": "shop-demo", "script": "select 'preview me'"})
+    assert session.is_success
+    page = admin.page
+    admin.open("/integrations/templates/new")
+    preview = page.get_by_role("region", name="Preview")
+    expect(preview).to_contain_text("The preview appears once")
+    page.get_by_label("Project key").fill("OPS")
+    page.get_by_label("Request type or issue type").fill("10")
+    expect(preview).to_contain_text("exec by alice@example.com")
+    page.get_by_role("button", name="Add field").click()
+    page.get_by_label("Field of the tracker").fill("customfield_1")
+    choose(page, "Value", "session.script")
+    expect(preview).to_contain_text("update orders set state")
+    choose(page, "Filled with", "Fixed text")
+    page.get_by_label("Value", exact=True).fill("<b>from Postern</b>")
+    expect(preview).to_contain_text("<b>from Postern</b>")
+    page.get_by_role("button", name="Add question").click()
+    page.get_by_label("Field of the tracker").last.fill("customfield_2")
+    page.get_by_label("Question", exact=True).fill("Reason")
+    page.locator("label").filter(has_text="Required").click()
+    empty = preview.get_by_role("table", name="Fields that stay empty")
+    expect(empty).to_contain_text("Needs an answer")
+    preview.get_by_label("Answer to: Reason").fill("because")
+    expect(preview).to_contain_text("because")
+    expect(empty).to_have_count(0)
+    preview.get_by_role("button", name="Session").click()
+    page.get_by_role("option", name="shop-demo, admin@localhost").first.click()
+    expect(preview).to_contain_text("exec by admin@localhost")
+    assert admin.accessibility() == []
+    assert people.ask("GET", "/integrations/tracker/issuetemplates?search=preview")["total"] == 0
+
+
 def test_tracker_and_template_are_set_up(admin: Visit, people: People) -> None:
     page = admin.page
     page.get_by_role("link", name="Issue tracker").click()
@@ -101,8 +135,7 @@ def test_tracker_and_template_are_set_up(admin: Visit, people: People) -> None:
     page.get_by_label("Name").fill("changes")
     page.get_by_label("Project key").fill("OPS")
     page.get_by_label("Request type or issue type").fill("10")
-    page.get_by_label("Connections").fill("shop")
-    page.get_by_role("option", name="shop-demo").click()
+    add_name(page, "Connections", "shop-demo")
     page.get_by_role("button", name="Add field").click()
     page.get_by_label("Field of the tracker").fill("summary")
     page.get_by_role("button", name="Create template").click()

@@ -54,7 +54,7 @@ def test_session_is_found_by_a_word_of_its_statements_and_opens(admin: Visit, pe
 def test_refused_statement_is_marked_and_found_by_its_filter(admin: Visit, people: People) -> None:
     refused = run(people, "drop table customers")
     admin.page.get_by_role("link", name="With refusals").click()
-    expect(admin.page).to_have_url(f"{admin.url}/sessions?only=refused")
+    expect(admin.page).to_have_url(f"{admin.url}/sessions?refused=yes")
     expect(admin.page.get_by_role("link", name="shop-demo")).to_have_count(1)
     admin.open(f"/sessions/{refused['session_id']}")
     expect(admin.page.get_by_label("Statements and output")).to_contain_text("blocked by guardrail")

@@ -140,7 +140,12 @@ _PARTS = (
         runbook_schedule_routes.router,
         runbook_repository_routes.router,
     ),
-    *(tracker_routes.router, session_issue_routes.router, issue_template_routes.router),
+    *(
+        tracker_routes.router,
+        session_issue_routes.router,
+        issue_template_routes.previews,
+        issue_template_routes.router,
+    ),
 )
 
 EXEC_WAIT = 50.0

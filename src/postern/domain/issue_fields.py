@@ -158,7 +158,7 @@ def new_issue(template: IssueTemplate, session: Session, prompts: Mapping[str, s
         if asset.value or asset.tracker_field in prompts
     }
     marker = f"{MARKER}{session.id}"
-    summary, text = _as_text(fields.pop(SUMMARY, "")), _as_text(fields.pop(TEXT, ""))
+    summary, text = field_text(fields.pop(SUMMARY, "")), field_text(fields.pop(TEXT, ""))
     return NewIssue(
         project_key=template.project_key,
         request_type_id=template.request_type_id,
@@ -220,7 +220,8 @@ def _tracker_value(prompt: Prompt, value: str) -> Any:
     return {"moment": value} if prompt.field_type is PromptType.DATETIME else value
 
 
-def _as_text(value: Any) -> str:
+def field_text(value: Any) -> str:
+    """Return the text of a value in `NewIssue.fields`."""
     return str(next(iter(value.values()))) if isinstance(value, dict) else str(value)
 
 

@@ -1,4 +1,4 @@
-// Whole lists, for choosing from and for saying what rules cover: connections with their tags, groups and users.
+// Whole lists, for choosing from and for saying what rules cover: connections, and their tags.
 
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { api, unwrap } from "./client";
@@ -15,13 +15,6 @@ export const connectionsQuery = queryOptions({
   queryFn: () => readAll((query) => unwrap(api.GET("/api/connections", { params: { query } }))),
 });
 
-export const usersQuery = queryOptions({
-  queryKey: ["choices", "users"],
-  staleTime: FRESH,
-  queryFn: async () =>
-    (await readAll((query) => unwrap(api.GET("/api/users", { params: { query } })))).map(({ email }) => email),
-});
-
 export const tagsQuery = queryOptions({
   queryKey: ["choices", "tags"],
   staleTime: FRESH,
@@ -33,4 +26,9 @@ const NONE: never[] = [];
 /** All connections that the user can see, in the order of their names; empty until they are read. */
 export function useConnections(): Connection[] {
   return useQuery(connectionsQuery).data ?? NONE;
+}
+
+/** Their names only. */
+export function useConnectionNames(): string[] {
+  return useConnections().map(({ name }) => name);
 }

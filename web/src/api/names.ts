@@ -1,4 +1,4 @@
-// Names to choose from in forms: groups, agents, connections, rules, users.
+// Names to choose from in forms: groups, agents, rules, users. Those of connections are in lists.ts.
 
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { api, unwrap } from "./client";
@@ -11,7 +11,6 @@ interface Named {
 
 type NamedPath =
   | "/api/agents"
-  | "/api/connections"
   | "/api/guardrails"
   | "/api/serviceaccounts"
   | "/api/users"

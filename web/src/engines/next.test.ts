@@ -2,20 +2,20 @@ import { expect, test } from "vitest";
 import { loginSearch, nextPath, providerFailure } from "./next";
 
 test.each([
-  ["/sessions?only=open", "/sessions?only=open"],
+  ["/sessions?status=open", "/sessions?status=open"],
   ["//evil.example/", "/"],
   ["/\\evil.example", "/"],
   ["https://evil.example/", "/"],
   ["javascript:alert(1)", "/"],
   ["/api/logout", "/"],
-  ["/sessions?only=open&error=access_denied&error_description=No#top", "/sessions?only=open#top"],
+  ["/sessions?status=open&error=access_denied&error_description=No#top", "/sessions?status=open#top"],
 ])("the login leads from %s to %s", (next, path) => {
   expect(nextPath(next, "https://gateway.example")).toBe(path);
 });
 
 test.each([
   [undefined, ""],
-  ["/sessions?only=open", ""],
+  ["/sessions?status=open", ""],
   ["/?error=access_denied", "access_denied"],
   ["/sessions?error=login_failed&error_description=a%20%26%20b#x", "a & b"],
   [`/?error_description=${"x".repeat(600)}`, "x".repeat(500)],

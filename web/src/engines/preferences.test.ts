@@ -12,6 +12,7 @@ test("what is missing or unknown is the default", () => {
     hasLetterKeys: true,
     pins: [],
     isJourneyDismissed: false,
+    views: {},
   });
   const odd = { theme: "<b>", density: 3, letter_keys: "no", pins: [A, "x", null, A], journey_dismissed: 1 };
   expect(preferencesOf({ web: odd })).toEqual({ ...blank, pins: [A] });
@@ -23,6 +24,12 @@ test("a change keeps what others have stored", () => {
   const changed = withPreferences(stored, { density: "compact" });
   expect(changed).toMatchObject({ cli: { color: true }, web: { theme: "dark", density: "compact", later: 1 } });
   expect(preferencesOf(changed)).toEqual({ ...preferencesOf(stored), density: "compact" });
+});
+
+test("saved views are part of them", () => {
+  const views = { sessions: [{ name: "Open", search: { status: "open" } }] };
+  const changed = withPreferences({ web: { theme: "dark" } }, { views });
+  expect(preferencesOf(changed)).toMatchObject({ theme: "dark", views });
 });
 
 test("a pin is added at the end, and taken away the second time", () => {

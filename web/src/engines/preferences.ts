@@ -1,5 +1,7 @@
 // What the user chose for this application, as the gateway stores it: any client of theirs can have written it.
 
+import { type SavedViews, savedViewsOf } from "./saved-views";
+
 export const THEMES = ["system", "light", "dark"] as const;
 export const DENSITIES = ["comfortable", "compact"] as const;
 export type Theme = (typeof THEMES)[number];
@@ -13,6 +15,7 @@ export interface Preferences {
   /** Identifiers of connections, in the order in which they were pinned. */
   pins: string[];
   isJourneyDismissed: boolean;
+  views: SavedViews;
 }
 
 export type StoredObject = Readonly<Record<string, unknown>>;
@@ -31,13 +34,14 @@ export function preferencesOf(stored: StoredObject): Preferences {
     hasLetterKeys: part.letter_keys !== false,
     pins: [...new Set(pins.filter(isIdentifier))].slice(0, MOST_PINS),
     isJourneyDismissed: part.journey_dismissed === true,
+    views: savedViewsOf(part.views),
   };
 }
 
 /** Return what to store after a change. Whatever else is stored stays. */
 export function withPreferences(stored: StoredObject, change: Partial<Preferences>): StoredObject {
-  const { theme, density, hasLetterKeys, pins, isJourneyDismissed } = { ...preferencesOf(stored), ...change };
-  const part = { theme, density, letter_keys: hasLetterKeys, pins, journey_dismissed: isJourneyDismissed };
+  const { theme, density, hasLetterKeys, pins, isJourneyDismissed, views } = { ...preferencesOf(stored), ...change };
+  const part = { theme, density, letter_keys: hasLetterKeys, pins, journey_dismissed: isJourneyDismissed, views };
   return { ...stored, [PART]: { ...objectOf(stored[PART]), ...part } };
 }
 

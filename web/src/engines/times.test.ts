@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clockTime, duration, relativeTime, zonedTime } from "./times";
+import { clockTime, duration, instantOf, localMinute, relativeTime, zonedTime } from "./times";
 
 test.each([
   [0, "0:00"],
@@ -21,4 +21,12 @@ test("times are said relative to now, durations in their largest units", () => {
 test("a time is said by the clocks of its zone", () => {
   expect(zonedTime("2026-11-30T01:30:00Z", "Europe/Berlin", "en")).toMatch(/Monday, November 30, 2026.* 02:30 GMT\+1$/);
   expect(zonedTime("2026-11-30T01:30:00Z", "UTC", "en")).toMatch(/ 01:30 UTC$/);
+});
+
+test("an instant becomes the local minute of a field, and back", () => {
+  const local = localMinute("2026-01-31T09:30:15.000Z");
+  expect(local).toMatch(/^2026-0[12]-\d\dT\d\d:\d\d$/);
+  expect(instantOf(local)).toBe("2026-01-31T09:30:00.000Z");
+  expect(localMinute("soon")).toBe("");
+  expect(instantOf("")).toBe("");
 });

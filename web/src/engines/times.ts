@@ -55,3 +55,16 @@ export function clockTime(milliseconds: number): string {
   const parts = hours ? [String(hours), String(minutes).padStart(2, "0")] : [String(minutes)];
   return [...parts, String(seconds % 60).padStart(2, "0")].join(":");
 }
+
+/** Return an instant as a field for date and time has it, by the clocks of the browser: "2026-01-31T09:30". */
+export function localMinute(iso: string): string {
+  const time = new Date(iso);
+  if (Number.isNaN(time.getTime())) return "";
+  return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+/** Return the instant that a field for date and time says; "" for what is none. */
+export function instantOf(local: string): string {
+  const time = new Date(local);
+  return Number.isNaN(time.getTime()) ? "" : time.toISOString();
+}

@@ -1,3 +1,5 @@
+import { Fragment } from "react";
+import { breakable } from "../engines/breaks";
 import { withMarks } from "../engines/marks";
 import styles from "./marked-text.module.css";
 
@@ -12,9 +14,22 @@ export function MarkedText({ text }: { text: string }) {
             {piece.text}
           </span>
         ) : (
-          piece.text
+          // biome-ignore lint/suspicious/noArrayIndexKey: pieces have no identity but their place
+          <Breakable key={index} text={piece.text} />
         ),
       )}
     </bdi>
   );
+}
+
+function Breakable({ text }: { text: string }) {
+  const pieces = breakable(text);
+  if (pieces.length === 1) return text;
+  return pieces.map((piece, index) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: pieces have no identity but their place
+    <Fragment key={index}>
+      {index > 0 && <wbr />}
+      {piece}
+    </Fragment>
+  ));
 }

@@ -13,10 +13,12 @@ interface Props {
   value: string;
   options: readonly string[];
   onChange: (name: string) => void;
+  /** Whether a text that is no option can be the value, too. */
+  allowsOthers?: boolean;
 }
 
 /** A choice of one name of many: type to find it. */
-export function NameChoice({ label, hint, value, options, onChange }: Props) {
+export function NameChoice({ label, hint, value, options, onChange, allowsOthers = false }: Props) {
   const [typed, setTyped] = useState(value);
   useEffect(() => setTyped(value), [value]);
   const words = typed === value ? "" : typed.trim().toLowerCase();
@@ -24,6 +26,11 @@ export function NameChoice({ label, hint, value, options, onChange }: Props) {
   const choose = (name: string) => {
     setTyped(name);
     if (name !== value) onChange(name);
+  };
+  const settle = () => {
+    const name = typed.trim();
+    if (allowsOthers || options.includes(name)) choose(name);
+    else setTyped(value);
   };
   return (
     <ComboBox
@@ -35,7 +42,10 @@ export function NameChoice({ label, hint, value, options, onChange }: Props) {
       allowsCustomValue
       menuTrigger="focus"
       items={items.map((name) => ({ id: name }))}
-      onBlur={() => (options.includes(typed.trim()) ? choose(typed.trim()) : setTyped(value))}
+      onBlur={settle}
+      onKeyDown={({ key, target }) => {
+        if (key === "Enter" && allowsOthers && !(target as Element).hasAttribute("aria-activedescendant")) settle();
+      }}
     >
       <Label>{label}</Label>
       <Input className={styles.input ?? ""} placeholder={common.typeToFind} />

@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { ComboBox, Input, Label, ListBox, ListBoxItem, Popover } from "react-aria-components";
 import { common } from "../messages/common";
 import { Button } from "./button";
@@ -22,6 +22,7 @@ interface NamesProps {
 /** A list of names: groups, connections, users. Type to find one, Enter adds it, its button removes it. */
 export function Names({ label, hint, value, onChange, options = [], allowsOthers = options.length === 0 }: NamesProps) {
   const [typed, setTyped] = useState("");
+  const isLeaving = useRef(false); // by Tab, which would choose the option at hand, too
   const add = (name: string) => {
     const trimmed = name.trim();
     setTyped("");
@@ -29,13 +30,18 @@ export function Names({ label, hint, value, onChange, options = [], allowsOthers
   };
   const isKnown = (name: string) => allowsOthers || options.includes(name.trim());
   return (
-    <div className={styles.field}>
+    <div
+      className={styles.field}
+      onKeyDownCapture={({ key }) => {
+        isLeaving.current = key === "Tab";
+      }}
+    >
       <ComboBox
         className={styles.field ?? ""}
         inputValue={typed}
         onInputChange={setTyped}
         value={null}
-        onChange={(key) => key !== null && add(String(key))}
+        onChange={(key) => key !== null && !isLeaving.current && add(String(key))}
         allowsCustomValue
         menuTrigger="focus"
         items={matching(options, value, typed).map((name) => ({ id: name }))}
@@ -45,7 +51,11 @@ export function Names({ label, hint, value, onChange, options = [], allowsOthers
             if (isKnown(typed)) add(typed);
           }
         }}
-        onBlur={() => (typed.trim() && isKnown(typed) ? add(typed) : setTyped(""))}
+        onBlur={() => {
+          isLeaving.current = false;
+          if (typed.trim() && isKnown(typed)) add(typed);
+          else setTyped("");
+        }}
       >
         <Label>{label}</Label>
         <Input className={styles.input ?? ""} placeholder={options.length ? common.typeToFind : common.typeToAdd} />
@@ -58,6 +68,7 @@ export function Names({ label, hint, value, onChange, options = [], allowsOthers
               </ListBoxItem>
             )}
           </ListBox>
+          <p className={styles.note}>{common.staysOpen}</p>
         </Popover>
       </ComboBox>
       {value.length > 0 && (

@@ -1,10 +1,14 @@
 import type { ReactNode } from "react";
+import type { ChoosableColumn } from "../engines/columns";
 import styles from "./table.module.css";
 
 export interface Column<Row> {
   title: string;
   cell: (row: Row) => ReactNode;
 }
+
+/** A column of a list whose columns can be chosen. */
+export type ListColumn<Row> = Column<Row> & ChoosableColumn;
 
 interface Props<Row> {
   label: string;
@@ -13,31 +17,35 @@ interface Props<Row> {
   keyOf: (row: Row) => string;
 }
 
-/** A dense list. On narrow screens each row becomes a block with the column's title before each cell. */
+const MOST_NARROW = 5; // columns that a window has room for beside the menu
+
+/** A dense list. Without room for its columns each row becomes a block, with the column's title before each cell. */
 export function Table<Row>({ label, columns, rows, keyOf }: Props<Row>) {
   return (
-    <table className={styles.table} aria-label={label}>
-      <thead>
-        <tr>
-          {columns.map((column) => (
-            <th key={column.title} scope="col">
-              {column.title}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map((row) => (
-          <tr key={keyOf(row)}>
+    <div className={`${styles.frame} ${columns.length > MOST_NARROW ? styles.many : ""}`}>
+      <table className={styles.table} aria-label={label}>
+        <thead>
+          <tr>
             {columns.map((column) => (
-              <td key={column.title} data-title={column.title}>
-                {column.cell(row)}
-              </td>
+              <th key={column.title} scope="col">
+                {column.title}
+              </th>
             ))}
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={keyOf(row)}>
+              {columns.map((column) => (
+                <td key={column.title} data-title={column.title}>
+                  {column.cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from postern.domain.page_addresses import session_address
 from postern.services.issues.issue_listing import SessionIssues
+from postern.services.issues.issue_previews import IssuePreviews
 from postern.services.issues.session_issues import Issues
 from postern.services.issues.templates import IssueTemplates
 from postern.services.issues.tracker import Trackers
@@ -20,6 +21,7 @@ from postern.store.stores import Stores
 @dataclass(frozen=True)
 class IssueServices:
     issue_templates: IssueTemplates
+    issue_previews: IssuePreviews
     issues: Issues
     session_issues: SessionIssues
     tracker: IssueTrackers
@@ -42,6 +44,7 @@ def build_issues(
 
     return IssueServices(
         issue_templates=templates,
+        issue_previews=IssuePreviews(templates, stores.sessions, stores.connections, link, now),
         issues=Issues(stores.session_issues, stores.issue_templates, tracker.of, link, signals, now),
         session_issues=SessionIssues(stores.session_issues, signals, now),
         tracker=tracker,

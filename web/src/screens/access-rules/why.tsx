@@ -1,7 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import { useConnections, usersQuery } from "../../api/lists";
+import { useConnections } from "../../api/lists";
+import { useNames } from "../../api/names";
 import { Chip } from "../../parts/chip";
 import { Facts } from "../../parts/facts";
 import { MarkedText } from "../../parts/marked-text";
@@ -16,7 +17,7 @@ import { text } from "./messages";
 export function Why() {
   const { user = "", connection = "" } = useSearch({ from: "/shell/access-rules" });
   const navigate = useNavigate({ from: "/access-rules" });
-  const users = useQuery(usersQuery).data ?? [];
+  const users = useNames("/api/users");
   const names = useConnections().map(({ name }) => name);
   const query = useQuery(explanationQuery(connection, user));
   const choose = (part: { user?: string; connection?: string }) =>

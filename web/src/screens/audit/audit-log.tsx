@@ -2,14 +2,16 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { api, unwrap } from "../../api/client";
 import { type Place, usePages } from "../../api/pages";
 import type { components } from "../../api/schema";
+import { chosenColumns } from "../../engines/columns";
 import { counted } from "../../messages";
 import { common } from "../../messages/common";
 import { Copy } from "../../parts/copy";
 import { type Filter, Filters } from "../../parts/filters";
 import { List } from "../../parts/list";
+import { ListViews } from "../../parts/list-views";
 import { MarkedText } from "../../parts/marked-text";
 import { Page } from "../../parts/page";
-import type { Column } from "../../parts/table";
+import type { ListColumn } from "../../parts/table";
 import { Time } from "../../parts/time";
 import { AuditExport } from "./audit-export";
 import { type AuditFilter, type AuditSearch, auditQuery, auditSearch, METHODS } from "./filters";
@@ -32,8 +34,9 @@ const FILTERS: readonly Filter<AuditFilter>[] = [
   { name: "ip", label: text.ip },
 ];
 
-const COLUMNS: Column<Entry>[] = [
+const COLUMNS: ListColumn<Entry>[] = [
   {
+    name: "time",
     title: text.time,
     cell: ({ id, created_at }) => (
       <Link to="/audit/$id" params={{ id }}>
@@ -41,9 +44,10 @@ const COLUMNS: Column<Entry>[] = [
       </Link>
     ),
   },
-  { title: text.actor, cell: (entry) => <MarkedText text={actorOf(entry)} /> },
-  { title: text.action, cell: ({ action }) => <MarkedText text={action} /> },
+  { name: "actor", title: text.actor, cell: (entry) => <MarkedText text={actorOf(entry)} /> },
+  { name: "action", title: text.action, cell: ({ action }) => <MarkedText text={action} /> },
   {
+    name: "object",
     title: text.object,
     cell: ({ resource_type, resource }) => (
       <span className="mono">
@@ -51,8 +55,9 @@ const COLUMNS: Column<Entry>[] = [
       </span>
     ),
   },
-  { title: text.outcome, cell: (entry) => <Outcome entry={entry} /> },
+  { name: "outcome", title: text.outcome, cell: (entry) => <Outcome entry={entry} /> },
   {
+    name: "ip",
     title: text.ip,
     cell: ({ client_ip }) => (
       <span className="mono">
@@ -60,6 +65,17 @@ const COLUMNS: Column<Entry>[] = [
       </span>
     ),
   },
+  {
+    name: "request",
+    title: text.request,
+    cell: ({ http_method, http_path }) => (
+      <span className="mono">
+        <MarkedText text={`${http_method} ${http_path}`} />
+      </span>
+    ),
+    isExtra: true,
+  },
+  { name: "status", title: text.status, cell: ({ http_status }) => http_status, isExtra: true },
 ];
 
 export function actorOf({ actor_email, actor_subject }: Pick<Entry, "actor_email" | "actor_subject">): string {
@@ -69,22 +85,30 @@ export function actorOf({ actor_email, actor_subject }: Pick<Entry, "actor_email
 /** Who changed what, and who tried to: the newest first. */
 export function AuditLogScreen() {
   const search = auditSearch(useSearch({ from: "/shell/audit" }));
+  const { columns, ...filters } = search;
   const navigate = useNavigate({ from: "/audit" });
   const read = (place: Place) =>
-    unwrap(api.GET("/api/audit/logs", { params: { query: { ...place, ...auditQuery(search) } } }));
-  const pages = usePages(["audit", search], read);
-  const isNarrowed = Object.keys(search).length > 0;
+    unwrap(api.GET("/api/audit/logs", { params: { query: { ...place, ...auditQuery(filters) } } }));
+  const go = (search: AuditSearch) => void navigate({ search });
+  const pages = usePages(["audit", filters], read);
+  const isNarrowed = Object.keys(filters).length > 0;
   return (
     <Page title={text.title} aside={<AuditExport search={search} />}>
       <Filters
         filters={FILTERS}
-        values={search}
-        onChange={(values: AuditSearch) => void navigate({ search: values })}
+        values={filters}
+        onChange={(values: AuditSearch) => go({ ...values, ...(columns && { columns }) })}
+      />
+      <ListViews
+        list="audit"
+        search={search}
+        columns={COLUMNS}
+        onColumns={(names) => go({ ...filters, ...(names !== undefined && { columns: names }) })}
       />
       <List
         label={text.title}
         pages={pages}
-        columns={COLUMNS}
+        columns={chosenColumns(COLUMNS, columns)}
         keyOf={(entry) => entry.id}
         count={(total) => (total >= 10_000 ? text.countAtLeast(total) : counted(text.count, total))}
         none={isNarrowed ? <p>{common.nothingFits}</p> : <Nothing />}

@@ -9,12 +9,12 @@ const NAMES = [
 export type AuditFilter = (typeof NAMES)[number];
 
 /** What the list is narrowed to; the address says it, so that it can be sent to others. */
-export type AuditSearch = { [name in AuditFilter]?: string };
+export type AuditSearch = { [name in AuditFilter | "columns"]?: string };
 
 export const METHODS = ["POST", "PUT", "PATCH", "DELETE", "GET", "COMMAND", "CONTROL"] as const;
 
 export function auditSearch(search: Record<string, unknown>): AuditSearch {
-  const { from, to, outcome, code, ...texts } = textsOf(search, NAMES);
+  const { from, to, outcome, code, ...texts } = textsOf(search, [...NAMES, "columns"]);
   return {
     ...texts,
     ...(isDate(from) && { from }),

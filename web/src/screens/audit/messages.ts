@@ -14,6 +14,7 @@ export const text = {
   outcomes: { success: "Success", failure: "Failure" },
   method: "Method",
   path: "Path",
+  request: "Request",
   status: "HTTP status",
   ip: "Client address",
   from: "From day",

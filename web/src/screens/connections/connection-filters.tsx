@@ -3,10 +3,8 @@ import { FALLBACK_INTERVAL } from "../../api/changes";
 import { api, unwrap } from "../../api/client";
 import type { components } from "../../api/schema";
 import { common } from "../../messages/common";
-import { Button } from "../../parts/button";
-import { Chip } from "../../parts/chip";
+import { FilterChips } from "../../parts/filter-chips";
 import { type Filter, Filters } from "../../parts/filters";
-import { MarkedText } from "../../parts/marked-text";
 import { type ConnectionSearch, tagsOf, withTags } from "./filters";
 import { text } from "./messages";
 
@@ -34,31 +32,19 @@ export function ConnectionFilters({ filters, onChange }: Props) {
         values={{ ...(type && { type }), ...(subtype && { subtype }), ...(status && { status }) }}
         onChange={set}
       />
-      {tags.length > 0 && (
-        <ul className="row" aria-label={text.chosenTags}>
-          {tags.map((tag) => (
-            <li key={tag} className="row">
-              <Chip kind="info">
-                <MarkedText text={tag} />
-              </Chip>
-              <Button
-                kind="quiet"
-                aria-label={common.remove(tag)}
-                onPress={() =>
-                  onChange(
-                    withTags(
-                      filters,
-                      tags.filter((other) => other !== tag),
-                    ),
-                  )
-                }
-              >
-                ×
-              </Button>
-            </li>
-          ))}
-        </ul>
-      )}
+      <FilterChips
+        label={text.chosenTags}
+        chips={tags.map((tag) => ({
+          words: tag,
+          onRemove: () =>
+            onChange(
+              withTags(
+                filters,
+                tags.filter((other) => other !== tag),
+              ),
+            ),
+        }))}
+      />
     </>
   );
 }

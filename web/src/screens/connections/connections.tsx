@@ -109,7 +109,7 @@ function Activity({ row: { name, activity } }: { row: CatalogueRow }) {
     <div className={styles.whole}>
       <p>{own.last_used ? <Time at={own.last_used} /> : common.neverUsed}</p>
       {open_sessions > 0 && (
-        <Link to="/sessions" search={{ connection: name, only: "open" }}>
+        <Link to="/sessions" search={{ connection: name, status: "open" }}>
           {counted(text.openSessions, open_sessions)}
         </Link>
       )}

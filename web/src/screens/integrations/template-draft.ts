@@ -40,3 +40,28 @@ export const PRESETS = [
   ...(["session.connection_subtype", "session.subtype", "session.connection", "session.status"] as const),
   ...(["session.script", "session.start_date", "session.webapp_link"] as const),
 ] as const;
+
+/** Whether every field has what a template needs to be saved, but for its name: before, a preview has nothing to say. */
+export function isComplete({ project_key, request_type_id, ...draft }: TemplateDraft): boolean {
+  const needed = [
+    ...[project_key, request_type_id],
+    ...draft.mapping_types.items.flatMap(({ tracker_field, value }) => [tracker_field, value]),
+    ...draft.prompt_types.items.flatMap(({ tracker_field, label }) => [tracker_field, label]),
+    ...draft.cmdb_types.items.flatMap(({ tracker_field, tracker_object_type }) => [tracker_field, tracker_object_type]),
+  ];
+  return needed.every((text) => text.trim() !== "");
+}
+
+/** Return the fields that the user of a session is asked for. */
+export function promptsOf({ prompt_types, cmdb_types }: TemplateDraft) {
+  const prompts = prompt_types.items.map(({ tracker_field, label, field_type }) => ({
+    ...{ field: tracker_field, label: label || tracker_field, isTime: field_type === "datetime-local" },
+  }));
+  const assets = cmdb_types.items
+    .filter(({ value }) => !value)
+    .map(({ tracker_field, tracker_object_type }) => ({
+      ...{ field: tracker_field, label: tracker_object_type || tracker_field, isTime: false },
+    }));
+  const fields = new Map([...prompts, ...assets].map((prompt) => [prompt.field, prompt]));
+  return [...fields.values()].filter(({ field }) => field !== "");
+}

@@ -1,14 +1,13 @@
-import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useUser } from "../../api/account";
-import { api, unwrap } from "../../api/client";
+import { ConnectionIds } from "../../parts/connection-ids";
 import { Field, LongField } from "../../parts/field";
-import { Names } from "../../parts/names";
 import { Page } from "../../parts/page";
 import { ResourceEditor } from "../../parts/resource-editor";
 import { text } from "./messages";
 import { BLANK, draftOfTemplate, type TemplateDraft, templates } from "./template-draft";
 import { TemplateItems } from "./template-items";
+import { TemplatePreview } from "./template-preview";
 
 export function NewTemplateScreen() {
   return <TemplatePage name={undefined} />;
@@ -37,6 +36,7 @@ function TemplatePage({ name }: { name: string | undefined }) {
         nameOf={(template) => template.name}
         onMoved={moved}
         isReadOnly={!isAdmin}
+        {...(isAdmin && { beside: (draft: TemplateDraft) => <TemplatePreview draft={draft} /> })}
         deletion={{
           label: text.template.delete,
           title: text.template.deleteTitle(name ?? ""),
@@ -79,35 +79,13 @@ function TemplateFields({ draft, set }: { draft: TemplateDraft; set: (part: Part
         value={draft.description}
         onChange={(description) => set({ description })}
       />
-      <Connections ids={draft.connection_ids} onChange={(connection_ids) => set({ connection_ids })} />
+      <ConnectionIds
+        label={text.template.connections}
+        hint={text.template.connectionsHint}
+        value={draft.connection_ids}
+        onChange={(connection_ids) => set({ connection_ids })}
+      />
       <TemplateItems draft={draft} set={set} />
     </>
   );
-}
-
-/** Connections by their names; a template has their identifiers. */
-function Connections({ ids, onChange }: { ids: string[]; onChange: (ids: string[]) => void }) {
-  const query = useQuery({ queryKey: ["connection names"], queryFn: readConnections });
-  const names = new Map(query.data?.map(({ id, name }) => [id, name]));
-  const idsByName = new Map(query.data?.map(({ id, name }) => [name, id]));
-  return (
-    <Names
-      label={text.template.connections}
-      hint={text.template.connectionsHint}
-      value={ids.map((id) => names.get(id) ?? id)}
-      onChange={(chosen) => onChange(chosen.map((name) => idsByName.get(name) ?? name))}
-      options={[...idsByName.keys()]}
-      allowsOthers={false}
-    />
-  );
-}
-
-async function readConnections() {
-  const connections: { id: string; name: string }[] = [];
-  for (;;) {
-    const query = { limit: 100, offset: connections.length };
-    const page = await unwrap(api.GET("/api/connections", { params: { query } }));
-    connections.push(...page.data);
-    if (!page.has_next_page) return connections;
-  }
 }

@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, unwrap } from "../../api/client";
-import { useNames } from "../../api/names";
+import { useConnectionNames } from "../../api/lists";
 import type { components } from "../../api/schema";
 import { useUser } from "../../app/user";
 import { common } from "../../messages/common";
@@ -165,7 +165,7 @@ function Rotate({
 
 function MachineEditor({ name, onIssued }: { name: string; onIssued: (issued: IssuedCredential[]) => void }) {
   const navigate = useNavigate();
-  const connectionNames = useNames("/api/connections");
+  const connectionNames = useConnectionNames();
   return (
     <Section title={text.settings}>
       <ResourceEditor

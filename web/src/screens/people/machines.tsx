@@ -2,7 +2,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, unwrap } from "../../api/client";
-import { useNames } from "../../api/names";
+import { useConnectionNames } from "../../api/lists";
 import { usePages } from "../../api/pages";
 import { useUser } from "../../app/user";
 import { common } from "../../messages/common";
@@ -52,7 +52,7 @@ export function MachinesScreen() {
 
 function NewMachine() {
   const queries = useQueryClient();
-  const connectionNames = useNames("/api/connections");
+  const connectionNames = useConnectionNames();
   const [name, setName] = useState("");
   const [description, setDescription] = useState("");
   const [connections, setConnections] = useState<string[]>([]);

@@ -85,18 +85,18 @@ export function GroupName({ group, name }: { group: Group; name: string }) {
 interface LinkProps {
   period: Period;
   narrow: { [group in Group]?: string };
-  only?: "masked";
+  onlyMasked?: boolean;
   children: ReactNode;
 }
 
 /** A link to the list of the sessions that a row counts. */
-export function SessionsLink({ period, narrow, only, children }: LinkProps) {
+export function SessionsLink({ period, narrow, onlyMasked, children }: LinkProps) {
   const { verb, ...texts } = narrow;
   const search = {
     ...texts,
     ...sessionsIn(period),
     ...((verb === "connect" || verb === "exec") && { verb: verb as "connect" | "exec" }),
-    ...(only && { only }),
+    ...(onlyMasked && { masked: "yes" as const }),
   };
   return (
     <Link to="/sessions" search={search}>

@@ -123,7 +123,7 @@ function Resources({ rows, group, period, search }: ResourcesProps) {
     {
       title: text.masking.resource,
       cell: ({ resource }) => (
-        <SessionsLink period={period} narrow={{ ...narrowed(search), [group]: resource }} only="masked">
+        <SessionsLink period={period} narrow={{ ...narrowed(search), [group]: resource }} onlyMasked>
           <GroupName group={group} name={resource} />
         </SessionsLink>
       ),

@@ -8,6 +8,8 @@ export const text = {
       mine: "You have not requested anything that needs a review.",
       all: "There are no reviews yet.",
     },
+    filterTitle: "Filters of the reviews",
+    filters: { connection: "Connection", type: "Request", status: "State" },
     connection: "Connection",
     requester: "Requester",
     kind: "Request",

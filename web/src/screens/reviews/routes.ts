@@ -1,13 +1,12 @@
 import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
 import { shellRoute } from "../../app/routes";
-import { choiceOf } from "../../engines/search";
-import { VIEWS, type View } from "./views";
+import { reviewSearch } from "./views";
 
 export const reviewRoutes = [
   createRoute({
     getParentRoute: () => shellRoute,
     path: "/reviews",
-    validateSearch: (search: Record<string, unknown>): { view?: View } => choiceOf(search, "view", VIEWS),
+    validateSearch: reviewSearch,
     component: lazyRouteComponent(() => import("./reviews"), "ReviewsScreen"),
   }),
   createRoute({

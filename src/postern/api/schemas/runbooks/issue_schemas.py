@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
-from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
+from postern.api.schemas.common import Answer, AttributeAnswer, Body, NamedResourceAnswer, ResourceBody
 from postern.domain.issue import (
     DEFAULT_TRANSITION,
     Asset,
@@ -22,8 +22,10 @@ from postern.domain.issue import (
     TrackerSettings,
     WhenDown,
 )
-from postern.domain.issue_fields import PRESETS
+from postern.domain.issue_fields import PRESETS, field_text
+from postern.domain.issue_preview import FieldState, IssuePreview
 from postern.domain.secret import Secret
+from postern.services.issues.issue_previews import PreviewRequest
 from postern.services.issues.tracker_settings import TrackerFields
 
 _PRESET = f"For preset one of {', '.join(PRESETS)}"
@@ -118,6 +120,70 @@ class IssueTemplateAnswer(NamedResourceAnswer):
     cmdb_types: Annotated[CmdbsAnswer, _Items] = Field(validation_alias="cmdb")
     created_at: datetime | None
     updated_at: datetime | None
+
+
+class IssuePreviewRequest(Body):
+    template_id: str | None = Field(None, description="A saved template, by name or id")
+    template: IssueTemplateRequest | None = Field(None, description="Or a draft of one")
+    session_id: Annotated[UUID | None, Field(strict=False)] = Field(
+        None, description="Session whose issue is shown; left out: an example session"
+    )
+    tracker_fields: dict[str, str] = Field(default={}, description="Values of the fields that the template prompts for")
+
+    def request(self) -> PreviewRequest:
+        return PreviewRequest(
+            template_id=self.template_id,
+            draft=None if self.template is None else self.template.fields(),
+            session_id=self.session_id,
+            values=self.tracker_fields,
+        )
+
+
+class IssueFieldAnswer(Answer):
+    tracker_field: str
+    value: str
+    object_type: str | None = Field(description="Of an asset; null for other fields")
+
+
+class UnfilledFieldAnswer(AttributeAnswer):
+    tracker_field: str
+    source: str = Field(description="The preset, or the label of the prompt")
+    state: FieldState = Field(
+        description="unknown: no session has such a value, and the template cannot be saved; empty: this session has "
+        "no such value; prompted: the user of the session fills it in, and no value was given"
+    )
+    required: bool = Field(description="Whether a session needs a value of this prompt")
+
+
+class IssuePreviewAnswer(Answer):
+    """The issue as it would be sent to the tracker."""
+
+    project_key: str
+    request_type_id: str
+    summary: str
+    text: str
+    fields: list[IssueFieldAnswer]
+    unfilled: list[UnfilledFieldAnswer] = Field(description="Fields of the template that this issue does not have")
+
+    @classmethod
+    def of(cls, preview: IssuePreview) -> IssuePreviewAnswer:
+        issue = preview.issue
+        values = [
+            IssueFieldAnswer(tracker_field=name, value=field_text(value), object_type=None)
+            for name, value in issue.fields.items()
+        ]
+        assets = [
+            IssueFieldAnswer(tracker_field=name, value=value, object_type=object_type)
+            for name, (object_type, value) in issue.objects.items()
+        ]
+        return cls(
+            project_key=issue.project_key,
+            request_type_id=issue.request_type_id,
+            summary=issue.summary,
+            text=issue.text,
+            fields=[*values, *assets],
+            unfilled=[UnfilledFieldAnswer.of(field) for field in preview.unfilled],
+        )
 
 
 class TrackerRequest(Body):
