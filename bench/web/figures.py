@@ -75,7 +75,7 @@ GRID_MEMORY = Figure("100,000 rows of 50 columns: memory of scripts", MEGABYTES,
 REPLAY_OPEN = Figure("an hour of terminal, 16 MiB: first picture", TIME, 300)
 REPLAY_INDEX = Figure("an hour of terminal, 16 MiB: loaded and indexed", TIME, 3_000)
 REPLAY_SEEK = Figure("an hour of terminal, 16 MiB: seek anywhere, p95", TIME, 100)
-WATCH = Figure("a watched terminal behind the one that is typed in", TIME, 300)
+WATCH = Figure("from Enter in a terminal to its output where it is watched", TIME, 300)
 KEYSTROKE = Figure("a key in a terminal to its echo, p95", TIME, 10)
 DIRECT_KEYSTROKE = Figure("a key in the same shell without browser and gateway, p95", TIME)
 
