@@ -38,7 +38,7 @@ export function Grid({ label, columns, rows, fields = [], maskAt = () => null }:
     count: rows.length,
     getScrollElement: () => scroll.current,
     estimateSize: () => ROW,
-    overscan: 10,
+    overscan: 4,
     scrollPaddingStart: ROW,
   });
   const across = useVirtualizer({
@@ -46,7 +46,7 @@ export function Grid({ label, columns, rows, fields = [], maskAt = () => null }:
     count: columns.length,
     getScrollElement: () => scroll.current,
     estimateSize: (index) => widthOf(`${columns[index] ?? ""} ${fields[index]?.type ?? ""}`, rows, index),
-    overscan: 3,
+    overscan: 2,
   });
   const move = (event: KeyboardEvent) => {
     const step = STEPS[event.key];
