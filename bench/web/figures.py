@@ -67,15 +67,16 @@ EDITOR_KEY = Figure("a key in the editor, 2,000 tables of 20 columns, p95", TIME
 COMPLETION = Figure("completion in the editor, 2,000 tables of 20 columns", TIME, 100)
 FIRST_ROW = Figure("the first row of a result, after the gateway has it", TIME, 50)
 RUN = Figure("from Ctrl+Enter to the first row", TIME)
-GRID_LOAD = Figure("100,000 rows of 50 columns: from Ctrl+Enter to the grid", TIME)
-GRID_FRAME = Figure("100,000 rows of 50 columns: a frame while scrolling, p95", TIME, 25)
-GRID_JUMP = Figure("100,000 rows of 50 columns: a jump anywhere", TIME, 100)
-GRID_CELLS = Figure("100,000 rows of 50 columns: cells in the page", COUNT, 400)
-GRID_MEMORY = Figure("100,000 rows of 50 columns: memory of scripts", MEGABYTES, 300)
+GRID_LOAD = Figure("a result of 100,000 rows of 50 columns: from Ctrl+Enter to the grid", TIME)
+GRID_ROWS = Figure("a result of 100,000 rows of 50 columns: rows in the page", COUNT)
+GRID_FRAME = Figure("a result of 100,000 rows of 50 columns: a frame while scrolling, p95", TIME, 25)
+GRID_JUMP = Figure("a result of 100,000 rows of 50 columns: a jump anywhere", TIME, 100)
+GRID_CELLS = Figure("a result of 100,000 rows of 50 columns: cells in the page", COUNT, 400)
+GRID_MEMORY = Figure("a result of 100,000 rows of 50 columns: memory of scripts", MEGABYTES, 300)
 REPLAY_OPEN = Figure("an hour of terminal, 16 MiB: first picture", TIME, 300)
 REPLAY_INDEX = Figure("an hour of terminal, 16 MiB: loaded and indexed", TIME, 3_000)
 REPLAY_SEEK = Figure("an hour of terminal, 16 MiB: seek anywhere, p95", TIME, 100)
-WATCH = Figure("a watched terminal behind the one that is typed in", TIME, 300)
+WATCH = Figure("from Enter in a terminal to its output where it is watched", TIME, 300)
 KEYSTROKE = Figure("a key in a terminal to its echo, p95", TIME, 10)
 DIRECT_KEYSTROKE = Figure("a key in the same shell without browser and gateway, p95", TIME)
 
@@ -102,6 +103,7 @@ FIGURES = (
     FIRST_ROW,
     RUN,
     GRID_LOAD,
+    GRID_ROWS,
     GRID_FRAME,
     GRID_JUMP,
     GRID_CELLS,

@@ -20,7 +20,7 @@ _HEADING = "document.querySelector('main h1')"
 # Everything that was loaded until the page could be used, the page itself included.
 _LOADED = """() => {
   const until = window.__bench.loaded;
-  const paint = performance.getEntriesByName("first-contentful-paint")[0].startTime;
+  const paint = performance.getEntriesByName("first-contentful-paint")[0]?.startTime;
   const entries = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
     .map(({ name, startTime, encodedBodySize }) => ({ path: new URL(name).pathname, startTime, encodedBodySize }));
   return { until, paint, entries };
@@ -61,6 +61,7 @@ def _home(browser: Browser, site: WebSite, state: Any, results: Results, *, slow
 def _visit_home(context: BrowserContext, site: WebSite, *, slow: bool) -> dict[str, Any]:
     page = new_page(context, site.url, usable=HOME_USABLE, slow=slow)
     page.open("/")
+    page.wait("performance.getEntriesByName('first-contentful-paint').length")
     seen = _loaded(page)
     page.page.close()
     return seen

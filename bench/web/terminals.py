@@ -57,7 +57,10 @@ window.WebSocket = class extends PlainSocket {
     });
   }
 };
-addEventListener("keydown", (event) => { window.__pressed = event.timeStamp; }, true);
+addEventListener("keydown", (event) => {
+  window.__pressed = event.timeStamp;
+  if (event.key === "Enter") window.__entered = performance.timeOrigin + event.timeStamp;
+}, true);
 """
 _SHOWS_AT = """async (marker) => {
   const shows = () => document.querySelector(".xterm-rows")?.textContent.includes(marker);
@@ -74,7 +77,8 @@ def terminals(browser: Browser, site: WebSite, results: Results) -> None:
         page = new_page(context, site.url, script=_WATCH_SOCKETS)
         _open_terminal(page)
         _type(page, site, results)
-        _watch(page, new_page(context, site.url), site, results)
+        with visitor(browser, state) as other:
+            _watch(page, new_page(other, site.url), site, results)
     f.add(results, f.DIRECT_KEYSTROKE, _type_directly(site))
 
 
@@ -128,12 +132,10 @@ def _watch(typist: TimedPage, watcher: TimedPage, site: WebSite, results: Result
     watcher.open(f"/sessions/{session['id']}")
     watcher.wait(_SHOWN)
     for number in range(site.sizes.repeats):
-        marker = f"seen{number}seen"
-        for page in (typist, watcher):
-            page.page.evaluate(f"() => {{ window.__at = ({_SHOWS_AT})('{marker}'); }}")
+        watcher.page.evaluate(f"() => {{ window.__at = ({_SHOWS_AT})('seen{number}seen'); }}")
         typist.page.keyboard.type(f"echo seen{number}''seen\n")
-        here, there = (float(page.page.evaluate("() => window.__at")) for page in (typist, watcher))
-        f.add(results, f.WATCH, there - here)
+        seen = float(watcher.page.evaluate("() => window.__at"))
+        f.add(results, f.WATCH, seen - float(typist.page.evaluate("window.__entered")))
 
 
 def _type_directly(site: WebSite) -> float:

@@ -3,13 +3,19 @@
 import type { RecordedEvent } from "../engines/replay/recording";
 import { api, unwrap } from "./client";
 
+const FIRST_PAGE = 100; // events: a replay shows its first picture soon
 const PAGE = 2_000;
 
 /** Read the events of a recorded terminal, a page at a time. */
 export async function* readEvents(id: string, signal: AbortSignal): AsyncGenerator<RecordedEvent[]> {
   let cursor: string | undefined;
   do {
-    const query = { expand: ["event_stream"], events: ["o", "e", "r"], limit: PAGE, ...(cursor && { cursor }) };
+    const query = {
+      expand: ["event_stream"],
+      events: ["o", "e", "r"],
+      limit: cursor ? PAGE : FIRST_PAGE,
+      ...(cursor && { cursor }),
+    };
     const pending = api.GET("/api/sessions/{session_id}", { params: { path: { session_id: id }, query }, signal });
     const session = (await unwrap(pending)) as { event_stream: RecordedEvent[] | null };
     yield session.event_stream ?? [];

@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { memo, type ReactNode } from "react";
 import type { ChoosableColumn } from "../engines/columns";
 import styles from "./table.module.css";
 
@@ -35,19 +35,26 @@ export function Table<Row>({ label, columns, rows, keyOf }: Props<Row>) {
         </thead>
         <tbody>
           {rows.map((row) => (
-            <tr key={keyOf(row)}>
-              {columns.map((column) => (
-                <td key={column.title} data-title={column.title}>
-                  {column.cell(row)}
-                </td>
-              ))}
-            </tr>
+            <TableRow key={keyOf(row)} columns={columns} row={row} />
           ))}
         </tbody>
       </table>
     </div>
   );
 }
+
+/** Drawn again only if its row or the columns are others, so that a long list grows by a page as fast as a short one. */
+const TableRow = memo(function TableRow<Row>({ columns, row }: Pick<Props<Row>, "columns"> & { row: Row }) {
+  return (
+    <tr>
+      {columns.map((column) => (
+        <td key={column.title} data-title={column.title}>
+          {column.cell(row)}
+        </td>
+      ))}
+    </tr>
+  );
+}) as <Row>(props: Pick<Props<Row>, "columns"> & { row: Row }) => ReactNode;
 
 /** Rows of the size that is to come, shown only if loading takes longer than a moment. */
 export function Skeleton({ rows = 8 }: { rows?: number }) {
