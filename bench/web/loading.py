@@ -85,7 +85,7 @@ def _transfers(first: dict[str, Any], results: Results) -> None:
 
 def _size(seen: dict[str, Any], ending: str) -> float:
     """Return kB of the files with this ending, as they were sent."""
-    return sum(entry["encodedBodySize"] for entry in seen["entries"] if entry["path"].endswith(ending)) / 1_000
+    return float(sum(one["encodedBodySize"] for one in seen["entries"] if one["path"].endswith(ending))) / 1_000
 
 
 def _on_top(browser: Browser, site: WebSite, state: Any, path: str) -> float:
