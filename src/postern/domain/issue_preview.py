@@ -19,7 +19,7 @@ from postern.domain.issue_fields import (
     prompted_fields,
 )
 from postern.domain.sessions.session import Session, SessionStatus, Verb
-from postern.domain.targets.connection import Connection
+from postern.domain.targets.connection import OF_TABLES, Connection, ConnectionType
 
 DRAFT_NAME = "draft"  # of a template that has no name yet
 EXAMPLE_ID = UUID("00000000-0000-4000-8000-000000000001")
@@ -69,7 +69,7 @@ def preview_issue(template: IssueTemplate, session: Session, values: Mapping[str
     unfilled = (
         *(UnfilledField(mapping.tracker_field, mapping.value, FieldState.UNKNOWN) for mapping in unknown),
         *_empty(known, session, link),
-        *(_prompted(field) for field in prompted_fields(template) if field.tracker_field not in prompts),
+        *(_as_unfilled(field) for field in prompted_fields(template) if field.tracker_field not in prompts),
     )
     return IssuePreview(new_issue(known, session, prompts, link), unfilled)
 
@@ -81,9 +81,9 @@ def example_session(org_id: UUID, connection: Connection | None, at: datetime) -
         org_id=org_id,
         connection_id=EXAMPLE_ID if connection is None else connection.id,
         connection="orders" if connection is None else connection.name,
-        connection_subtype="postgres" if connection is None else connection.subtype,
+        connection_subtype=min(OF_TABLES) if connection is None else connection.subtype,
         connection_tags=EXAMPLE_TAGS if connection is None else connection.connection_tags,
-        type="database" if connection is None else connection.type,
+        type=ConnectionType.DATABASE if connection is None else connection.type,
         verb=Verb.EXEC,
         status=SessionStatus.OPEN,
         user="alice@example.com",
@@ -105,5 +105,5 @@ def _empty(template: IssueTemplate, session: Session, link: str) -> Iterator[Unf
             yield UnfilledField(mapping.tracker_field, mapping.value, FieldState.EMPTY)
 
 
-def _prompted(field: PromptedField) -> UnfilledField:
+def _as_unfilled(field: PromptedField) -> UnfilledField:
     return UnfilledField(field.tracker_field, field.label, FieldState.PROMPTED, field.required)
