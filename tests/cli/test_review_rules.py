@@ -34,7 +34,7 @@ def test_access_says_who_must_agree(root: Served) -> None:
     options = ("--for", "jit", "--tag", "stage=prod", "--reviewers", "leads", "--approvals", "2", "--max-duration")
     root.ok(*RULES, "create", "pairs", *options, "600")
     shown = root.ok("access", "shop", "--user", ANN).stdout
-    assert "2 members of the group 'leads' must approve (rule 'pairs'); access lasts at most 600 seconds" in shown
+    assert "2 members of the group 'leads' must approve (rule 'pairs'); access lasts at most 10 minutes" in shown
     assert shown.count("no approval is required") == 1
     root.log_in(ANN)
     assert root.json("access", "shop")["reviews"][0]["demands"][0]["rule"] == "pairs"

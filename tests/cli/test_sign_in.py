@@ -145,7 +145,7 @@ def test_a_wrong_state_is_waited_out(gate: Served, provider: OpenIdProvider) -> 
     def wrong(url: str) -> str:
         return re.sub(r"/callback\?state=[^&]+&code", "/callback?state=guessed&code", url)
 
-    with pytest.raises(Unauthenticated, match="no login in the browser within 1 seconds"):
+    with pytest.raises(Unauthenticated, match="no login in the browser within 1 second"):
         by_browser(Gateway(gate.url), "oidc", Browser(wrong), deadline=1)
 
 

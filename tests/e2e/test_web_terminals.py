@@ -322,7 +322,7 @@ def test_idle_terminal_ends(gateway: Gateway, shell: str) -> None:
     try:
         with Browser(process, "ann@example.com").terminal(shell) as terminal:
             terminal.until_closed()
-            assert "was idle for 1 seconds" in terminal.text(m.STDERR)
+            assert "was idle for 1 second" in terminal.text(m.STDERR)
         assert ends(gateway, shell).metadata["end_reason"] == "idle"
     finally:
         process.kill()

@@ -263,7 +263,7 @@ async def test_an_answer_that_comes_too_late_closes_the_issue(office: Office, pr
             await go_on.wait()
 
     office.tracker.before = wait
-    with pytest.raises(Unavailable, match="did not answer within 1 seconds"):
+    with pytest.raises(Unavailable, match="did not answer within 1 second"):
         await office.issues(longest=1.0).open(office.connection, session_of(office.world, uuid4()), GIVEN)
     assert [one.state for one in await office.all()] == [IssueState.WITHDRAWN]
     go_on.set()
