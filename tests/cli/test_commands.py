@@ -217,7 +217,7 @@ def test_exec_on_what_is_reviewed_runs_by_itself_when_it_is_approved(
 
 
 def test_exec_at_a_terminal_shows_that_it_runs(sit: Callable[..., Sitting], gateway: Gateway, tmp_path: Path) -> None:
-    script = f"echo begun; until [ -e {tmp_path / 'enough'} ]; do sleep 0.1; done; echo ended"
+    script = f"until [ -e {tmp_path / 'enough'} ]; do sleep 0.1; done; echo ended"
     sitting = sit("exec", "shell", "-i", script)
     sitting.shows("running; Ctrl-C kills it")
     session = str(newest(gateway)["id"])
@@ -225,14 +225,30 @@ def test_exec_at_a_terminal_shows_that_it_runs(sit: Callable[..., Sitting], gate
     (tmp_path / "enough").touch()
     assert f"postern sessions show {session}` shows its progress" in sitting.shown.decode()
     sitting.shows(f"[info] session {session}\r\n")
-    assert b"\r\x1b[Kbegun\r\nended\r\n" in sitting.shown
+    assert b"\r\x1b[Kended\r\n" in sitting.shown
     assert sitting.leaves() == 0
 
 
-@pytest.mark.parametrize("after", ["running; Ctrl-C kills it", ""])
-def test_ctrl_c_kills_a_script_at_the_gateway(sit: Callable[..., Sitting], gateway: Gateway, after: str) -> None:
+def test_exec_at_a_terminal_shows_output_while_it_runs(
+    sit: Callable[..., Sitting], gateway: Gateway, tmp_path: Path
+) -> None:
+    script = f"echo begun; until [ -e {tmp_path / 'enough'} ]; do sleep 0.1; done; echo ended"
+    sitting = sit("exec", "shell", "-i", script)
+    sitting.shows("\r\x1b[Kbegun\r\n")  # in place of the progress
+    (tmp_path / "enough").touch()
+    sitting.shows("begun\r\nended\r\n")
+    assert sitting.leaves() == 0
+
+
+@pytest.mark.parametrize(
+    ("script", "after"),
+    [("sleep 300", "running; Ctrl-C kills it"), ("echo begun; sleep 300", "begun"), ("sleep 300", "")],
+)
+def test_ctrl_c_kills_a_script_at_the_gateway(
+    sit: Callable[..., Sitting], gateway: Gateway, script: str, after: str
+) -> None:
     before = newest(gateway)["id"]
-    sitting = sit("exec", "shell", "-i", "echo begun; sleep 300")
+    sitting = sit("exec", "shell", "-i", script)
     if after:
         sitting.shows(after)
     else:  # while the first answer is waited for, and which session it is cannot be known yet
