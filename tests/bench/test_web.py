@@ -10,7 +10,7 @@ from bench.web.sizes import SMALL
 from bench.web.web_section import measure, missing
 from tests.web.conftest import require
 
-pytestmark = pytest.mark.ci
+pytestmark = pytest.mark.slow
 
 
 def test_each_figure_is_measured() -> None:

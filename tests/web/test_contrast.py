@@ -12,7 +12,7 @@ from tests.support.running import Gateway
 from tests.web.conftest import Visit, visiting
 from tests.web.people import ADMIN, People
 
-pytestmark = pytest.mark.ci
+pytestmark = pytest.mark.slow
 
 MODES: dict[str, dict[str, Any]] = {
     "more, light": {"contrast": "more", "color_scheme": "light"},
