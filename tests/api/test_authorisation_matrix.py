@@ -25,7 +25,7 @@ from tests.support.world import CLIENT, World
 from postern.api.application import serve
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import PrincipalStatus
-from postern.domain.issue import IssueState
+from postern.domain.issues.issue import IssueState
 from postern.domain.runbook import repository_name
 from postern.domain.secret import Secret
 from postern.domain.targets.agent import AgentKey

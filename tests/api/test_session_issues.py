@@ -9,7 +9,7 @@ import pytest
 from tests.api.conftest import Api, message
 from tests.support.shelf import shelve
 
-from postern.domain.issue import IssueState
+from postern.domain.issues.issue import IssueState
 from postern.store.ports.common_ports import Topic
 
 pytestmark = pytest.mark.ci

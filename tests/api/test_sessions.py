@@ -16,7 +16,7 @@ from tests.support.promises import until, within
 from tests.support.sessions import add_session, catch_up
 from tests.support.world import START
 
-from postern.domain.issue import Issue, in_session
+from postern.domain.issues.issue import Issue, in_session
 from postern.domain.sessions.results import Finished, Problem, ResultColumns, Row
 from postern.domain.sessions.session import EndReason, Session, Verb
 from postern.store.database import Database

@@ -12,7 +12,7 @@ from tests.support.sessions import add_session, catch_up
 
 from postern.cli.commands.sessions import session_commands as commands
 from postern.client import client_resources
-from postern.domain.issue import Issue, in_session
+from postern.domain.issues.issue import Issue, in_session
 from postern.domain.sessions.session import EndReason
 
 pytestmark = pytest.mark.ci

@@ -9,7 +9,7 @@ import pytest
 from tests.support.issues import wanted
 from tests.support.served import Served
 
-from postern.domain.issue import IssueState
+from postern.domain.issues.issue import IssueState
 
 pytestmark = pytest.mark.ci
 

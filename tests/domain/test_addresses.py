@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from postern.domain.addresses import check_resolved, check_saved, is_forbidden, parse_host
-from postern.domain.issue import TrackerKind, TrackerSettings
+from postern.domain.issues.issue import TrackerKind, TrackerSettings
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Unavailable
 from postern.integrations.git.git_places import place_of

@@ -9,8 +9,16 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from postern.domain.issue import CmdbField, FieldMapping, IssueTemplate, MappingType, NewIssue, Prompt, PromptType
-from postern.domain.issue_fields import (
+from postern.domain.issues.issue import (
+    CmdbField,
+    FieldMapping,
+    IssueTemplate,
+    MappingType,
+    NewIssue,
+    Prompt,
+    PromptType,
+)
+from postern.domain.issues.issue_fields import (
     MAX_SCRIPT,
     MAX_VALUE,
     PRESETS,

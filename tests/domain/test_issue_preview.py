@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 from tests.domain.test_issue_fields import ASKING, BARE, LINK, SESSION, preset
 
-from postern.domain.issue import FieldMapping, MappingType
-from postern.domain.issue_fields import PRESETS, new_issue, preset_value
-from postern.domain.issue_preview import FieldState, UnfilledField, example_session, preview_issue
+from postern.domain.issues.issue import FieldMapping, MappingType
+from postern.domain.issues.issue_fields import PRESETS, new_issue, preset_value
+from postern.domain.issues.issue_preview import FieldState, UnfilledField, example_session, preview_issue
 from postern.errors import Invalid
 
 VALUES = {"why": "because", "risk": "low", "asset": "db1"}

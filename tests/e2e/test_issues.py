@@ -21,7 +21,7 @@ from tests.support.trackers.jira import DESK, REQUEST_TYPE, TOKEN, JiraServer
 from tests.support.trackers.serving import Fault, serving
 from tests.support.trackers.settings import jira_settings
 
-from postern.domain.issue import FieldMapping, IssueState, MappingType, Prompt, SessionIssue, WhenDown
+from postern.domain.issues.issue import FieldMapping, IssueState, MappingType, Prompt, SessionIssue, WhenDown
 from postern.domain.lists import Page
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.errors import Invalid, Unavailable

@@ -27,7 +27,7 @@ from tests.support.trackers.settings import jira_settings
 
 from postern.domain.event import EventKind
 from postern.domain.identity.principal import Principal, PrincipalStatus
-from postern.domain.issue import Prompt
+from postern.domain.issues.issue import Prompt
 from postern.domain.runbook import RunbookPattern, Schedule
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import Session

@@ -11,7 +11,7 @@ import pytest
 from tests.support.world import World
 
 from postern.domain.identity.organisation import Organisation
-from postern.domain.issue import CmdbField, FieldMapping, IssueTemplate, MappingType, Prompt, PromptType
+from postern.domain.issues.issue import CmdbField, FieldMapping, IssueTemplate, MappingType, Prompt, PromptType
 from postern.domain.lists import Page
 from postern.domain.rules.access import Reach
 from postern.domain.targets.connection import Connection

@@ -23,7 +23,7 @@ from postern.domain.hook import HookKind, HookOutcome, HookRun
 from postern.domain.identity.login import LoginMethod, Provided, TokenPurpose
 from postern.domain.identity.principal import Principal
 from postern.domain.identity.second_factor import FactorKind, SecondFactor
-from postern.domain.issue import IssueTemplate, Prompt, TrackerKind, WhenDown
+from postern.domain.issues.issue import IssueTemplate, Prompt, TrackerKind, WhenDown
 from postern.domain.runbook import OPEN_HOOK
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import ConnectionType

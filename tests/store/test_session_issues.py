@@ -16,7 +16,7 @@ from tests.support.issues import new_issue, opened, wanted
 from tests.support.world import World
 
 from postern.domain.identity.organisation import Organisation
-from postern.domain.issue import Issue, IssueState, SessionIssue
+from postern.domain.issues.issue import Issue, IssueState, SessionIssue
 from postern.domain.lists import Page
 from postern.domain.sessions.session import EndReason
 from postern.store.database import Database

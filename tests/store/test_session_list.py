@@ -13,7 +13,7 @@ from tests.support.sessions import add_session, catch_up, multiply
 from tests.support.world import START, World
 
 from postern.domain.identity.principal import Principal
-from postern.domain.issue import Issue, in_session
+from postern.domain.issues.issue import Issue, in_session
 from postern.domain.lists import Count, Page, Position
 from postern.domain.sessions.session import EndReason, SessionStatus, Verb
 from postern.domain.sessions.words import parse_search

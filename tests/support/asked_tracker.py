@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from postern.domain.issue import Asset, Assets, Issue, NewIssue, TrackerSettings
+from postern.domain.issues.issue import Asset, Assets, Issue, NewIssue, TrackerSettings
 from postern.domain.lists import Page
 from postern.errors import Denied, Invalid, NotFound
 

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 from tests.support.world import FakeClock, World
 
-from postern.domain.issue import Assets, Issue, IssueState, NewIssue, SessionIssue, TrackerSettings
+from postern.domain.issues.issue import Assets, Issue, IssueState, NewIssue, SessionIssue, TrackerSettings
 from postern.domain.lists import Page
 from postern.domain.sessions.session import Session, SessionStatus, Verb
 

@@ -16,7 +16,7 @@ from tests.support.trackers.jira import SOFTWARE, TASK, TOKEN, USER, JiraServer
 from tests.support.trackers.serving import Fault, serving
 from tests.support.trackers.settings import jira_settings, new_issue
 
-from postern.domain.issue import TrackerKind, TrackerSettings, Uncertain
+from postern.domain.issues.issue import TrackerKind, TrackerSettings, Uncertain
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, PosternError, Unavailable
 from postern.integrations.trackers import tracker_calls

@@ -12,7 +12,7 @@ from tests.support.trackers.gitlab import NUMBER, PROJECT, GitLabServer
 from tests.support.trackers.serving import Fault, serving
 from tests.support.trackers.settings import MARKER, github_settings, gitlab_settings, new_issue
 
-from postern.domain.issue import Issue, Uncertain
+from postern.domain.issues.issue import Issue, Uncertain
 from postern.domain.lists import Page
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound, Unavailable

@@ -13,7 +13,7 @@ from tests.support.trackers.jira import DESK, REQUEST_TYPE, SOFTWARE, TASK, Jira
 from tests.support.trackers.serving import Fault, serving
 from tests.support.trackers.settings import MARKER, jira_settings, new_issue
 
-from postern.domain.issue import Issue, TrackerKind, TrackerSettings, Uncertain
+from postern.domain.issues.issue import Issue, TrackerKind, TrackerSettings, Uncertain
 from postern.domain.lists import Page
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound, Unavailable

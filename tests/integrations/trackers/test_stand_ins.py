@@ -13,7 +13,7 @@ from tests.support.trackers.jira import DESK_ID, REQUEST_TYPE, SOFTWARE, TASK, J
 from tests.support.trackers.serving import serving
 from tests.support.trackers.settings import github_settings, gitlab_settings, jira_settings
 
-from postern.domain.issue import TrackerSettings
+from postern.domain.issues.issue import TrackerSettings
 from postern.errors import Invalid, NotFound
 from postern.integrations.trackers.tracker_calls import TrackerClient, TrackerResponse
 from postern.integrations.trackers.tracker_texts import document

@@ -15,7 +15,7 @@ from tests.support.promises import within
 from tests.support.world import World
 
 from postern.domain.identity.organisation import Organisation
-from postern.domain.issue import IssueState, SessionIssue, TrackerKind, TrackerSettings, Uncertain
+from postern.domain.issues.issue import IssueState, SessionIssue, TrackerKind, TrackerSettings, Uncertain
 from postern.domain.lists import Page
 from postern.domain.sessions.session import EndReason
 from postern.errors import Denied, Invalid, NotFound, PosternError, Unavailable

@@ -13,7 +13,7 @@ from tests.support.issues import CountingTracker, session_of
 from tests.support.promises import within
 from tests.support.world import World
 
-from postern.domain.issue import (
+from postern.domain.issues.issue import (
     FieldMapping,
     Issue,
     IssueState,

@@ -15,8 +15,8 @@ from tests.support.trackers.serving import serving
 from tests.support.world import World
 
 from postern.domain.identity.principal import Principal
-from postern.domain.issue import CmdbField, FieldMapping, MappingType, Prompt, PromptType, TrackerKind
-from postern.domain.issue_fields import checked_prompts, new_issue
+from postern.domain.issues.issue import CmdbField, FieldMapping, MappingType, Prompt, PromptType, TrackerKind
+from postern.domain.issues.issue_fields import checked_prompts, new_issue
 from postern.domain.lists import Page
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import Session, SessionStatus, Verb

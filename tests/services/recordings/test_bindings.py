@@ -17,7 +17,7 @@ from tests.services.recordings.test_exports import exported, proven
 from tests.support.recorded import Records
 from tests.support.reviews import asked, decided
 
-from postern.domain.issue import Issue, IssueState, SessionIssue
+from postern.domain.issues.issue import Issue, IssueState, SessionIssue
 from postern.domain.reviews.review import Choice, Review, ReviewEvent, ReviewKind
 from postern.domain.sessions.session import EndReason, SessionStatus
 from postern.services.bundle import Services

@@ -19,7 +19,7 @@ from tests.support.world import World
 
 from postern.api.schemas.server.event_schemas import event_schemas
 from postern.domain.event import EventKind
-from postern.domain.issue import IssueTemplate, Prompt, TrackerKind, WhenDown
+from postern.domain.issues.issue import IssueTemplate, Prompt, TrackerKind, WhenDown
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import Session
 from postern.domain.sink import SinkKind

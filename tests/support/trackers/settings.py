@@ -8,7 +8,7 @@ from typing import Any
 from tests.support.receivers import issued
 from tests.support.trackers import github, gitlab, jira
 
-from postern.domain.issue import NewIssue, TrackerKind, TrackerSettings
+from postern.domain.issues.issue import NewIssue, TrackerKind, TrackerSettings
 from postern.domain.secret import Secret
 
 MARKER = "postern-3f1c9d2e-5b7a-4c10-9e3d-0a1b2c3d4e5f"

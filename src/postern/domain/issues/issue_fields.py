@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from postern.domain.issue import IssueTemplate, MappingType, NewIssue, Prompt, PromptType
+from postern.domain.issues.issue import IssueTemplate, MappingType, NewIssue, Prompt, PromptType
 from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import is_tag_key
 from postern.domain.text import one_line, printable

@@ -8,8 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from postern.domain.issue import FieldMapping, IssueTemplate, MappingType, NewIssue
-from postern.domain.issue_fields import (
+from postern.domain.issues.issue import FieldMapping, IssueTemplate, MappingType, NewIssue
+from postern.domain.issues.issue_fields import (
     PromptedField,
     check_template,
     checked_prompts,

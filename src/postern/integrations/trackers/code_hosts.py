@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from postern.domain.issue import Assets, NewIssue
+from postern.domain.issues.issue import Assets, NewIssue
 from postern.domain.lists import Page
 from postern.errors import Invalid
 from postern.integrations.trackers.tracker_calls import TrackerClient

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from postern.domain.issue import Issue, NewIssue, TrackerSettings, Uncertain
+from postern.domain.issues.issue import Issue, NewIssue, TrackerSettings, Uncertain
 from postern.domain.secret import Secret
 from postern.errors import Invalid, PosternError, Unavailable
 from postern.integrations.trackers.code_hosts import CodeHost, Shape, contents_of, number, several, wanted_state

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from postern.domain.issue import Issue, NewIssue, TrackerSettings, Uncertain
+from postern.domain.issues.issue import Issue, NewIssue, TrackerSettings, Uncertain
 from postern.domain.secret import Secret
 from postern.errors import Invalid
 from postern.integrations.trackers.code_hosts import CodeHost, Shape, contents_of, number, several, wanted_state

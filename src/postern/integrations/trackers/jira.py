@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from postern.domain.issue import Asset, Assets, Issue, NewIssue, TrackerKind, TrackerSettings, Uncertain
+from postern.domain.issues.issue import Asset, Assets, Issue, NewIssue, TrackerKind, TrackerSettings, Uncertain
 from postern.domain.lists import Page
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound, PosternError

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from postern.domain.issue import Asset, Assets
+from postern.domain.issues.issue import Asset, Assets
 from postern.domain.lists import Page
 from postern.errors import Invalid
 from postern.integrations.trackers.aql import query_by_name, search

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from postern.domain.issue import Asset, Assets
+from postern.domain.issues.issue import Asset, Assets
 from postern.domain.lists import Page
 from postern.errors import Invalid, NotFound
 from postern.integrations.trackers.aql import query_by_name, search

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from postern.domain.issue import NewIssue
+from postern.domain.issues.issue import NewIssue
 from postern.errors import Invalid
 from postern.integrations.trackers.tracker_calls import mapping, text
 from postern.integrations.trackers.tracker_texts import append_marker, cut, line, moment, plain, wiki

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from postern.domain.addresses import Network, check_resolved
-from postern.domain.issue import Issue, Uncertain
+from postern.domain.issues.issue import Issue, Uncertain
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound, PosternError, Unavailable
 from postern.integrations.identity.fetch import Resolve, resolve

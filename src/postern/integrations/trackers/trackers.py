@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from postern.domain.addresses import Network, check_saved
-from postern.domain.issue import TrackerKind, TrackerSettings
+from postern.domain.issues.issue import TrackerKind, TrackerSettings
 from postern.domain.secret import Secret
 from postern.errors import Invalid, PosternError
 from postern.integrations.identity.fetch import Resolve, resolve

@@ -16,7 +16,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from postern.domain.durations import duration_text
-from postern.domain.issue import Issue, IssueState, SessionIssue, TrackerSettings, Uncertain
+from postern.domain.issues.issue import Issue, IssueState, SessionIssue, TrackerSettings, Uncertain
 from postern.domain.text import one_line
 from postern.errors import Denied, Invalid, NotFound, PosternError, Unavailable
 from postern.services.issues.tracker import Tracker, Trackers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from postern.domain.identity.principal import Principal
-from postern.domain.issue import IssueState, SessionIssue
+from postern.domain.issues.issue import IssueState, SessionIssue
 from postern.domain.lists import Page, Stretch
 from postern.errors import NotFound
 from postern.services.identity.users import require_admin, require_reader

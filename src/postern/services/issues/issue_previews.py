@@ -8,8 +8,8 @@ from typing import Any
 from uuid import UUID
 
 from postern.domain.identity.principal import Principal
-from postern.domain.issue import IssueTemplate
-from postern.domain.issue_preview import IssuePreview, example_session, preview_issue
+from postern.domain.issues.issue import IssueTemplate
+from postern.domain.issues.issue_preview import IssuePreview, example_session, preview_issue
 from postern.domain.sessions.session import Session
 from postern.errors import Invalid, NotFound
 from postern.services.identity.users import require_admin

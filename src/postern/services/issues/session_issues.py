@@ -13,7 +13,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from postern.domain.durations import duration_text
-from postern.domain.issue import (
+from postern.domain.issues.issue import (
     Issue,
     IssueState,
     IssueTemplate,
@@ -22,7 +22,7 @@ from postern.domain.issue import (
     WhenDown,
     in_session,
 )
-from postern.domain.issue_fields import GIVEN, checked_prompts, new_issue
+from postern.domain.issues.issue_fields import GIVEN, checked_prompts, new_issue
 from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import Connection
 from postern.errors import Denied, Invalid, Unavailable

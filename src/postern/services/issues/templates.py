@@ -7,8 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from postern.domain.identity.principal import Principal
-from postern.domain.issue import DEFAULT_TRANSITION, IssueTemplate
-from postern.domain.issue_fields import check_template
+from postern.domain.issues.issue import DEFAULT_TRANSITION, IssueTemplate
+from postern.domain.issues.issue_fields import check_template
 from postern.domain.lists import Listed, Page
 from postern.domain.resource_names import as_identifier
 from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from postern.domain.issue import Assets, Issue, NewIssue, TrackerSettings
+from postern.domain.issues.issue import Assets, Issue, NewIssue, TrackerSettings
 from postern.domain.lists import Page
 
 

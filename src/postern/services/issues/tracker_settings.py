@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from postern.domain.identity.principal import Principal
-from postern.domain.issue import Assets, TrackerKind, TrackerSettings, WhenDown
+from postern.domain.issues.issue import Assets, TrackerKind, TrackerSettings, WhenDown
 from postern.domain.lists import Page
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from postern.domain.issue import Issue, IssueState, IssueTemplate, SessionIssue
+from postern.domain.issues.issue import Issue, IssueState, IssueTemplate, SessionIssue
 from postern.domain.lists import Listed, Page, Stretch
 from postern.domain.rules.access import Reach
 from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter

@@ -11,7 +11,7 @@ from postern.api.authentication_of_requests import Caller, Use
 from postern.api.paging import LongListAnswer, LongPaging, make_long_list_answer
 from postern.api.responses import errors
 from postern.api.schemas.sessions.session_issue_schemas import RetryAnswer, SessionIssueAnswer
-from postern.domain.issue import IssueState
+from postern.domain.issues.issue import IssueState
 
 router = APIRouter(prefix="/integrations/tracker/issues", tags=["Issue Templates"], route_class=AuditedRoute)
 

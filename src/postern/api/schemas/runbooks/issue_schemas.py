@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import BeforeValidator, Field
 
 from postern.api.schemas.common import Answer, AttributeAnswer, Body, NamedResourceAnswer, ResourceBody
-from postern.domain.issue import (
+from postern.domain.issues.issue import (
     DEFAULT_TRANSITION,
     Asset,
     Assets,
@@ -22,8 +22,8 @@ from postern.domain.issue import (
     TrackerSettings,
     WhenDown,
 )
-from postern.domain.issue_fields import PRESETS, field_text
-from postern.domain.issue_preview import FieldState, IssuePreview
+from postern.domain.issues.issue_fields import PRESETS, field_text
+from postern.domain.issues.issue_preview import FieldState, IssuePreview
 from postern.domain.secret import Secret
 from postern.services.issues.issue_previews import PreviewRequest
 from postern.services.issues.tracker_settings import TrackerFields

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from postern.api.schemas.common import Answer
-from postern.domain.issue import IssueState, SessionIssue
+from postern.domain.issues.issue import IssueState, SessionIssue
 
 
 class SessionIssueAnswer(Answer):

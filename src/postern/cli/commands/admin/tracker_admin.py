@@ -21,7 +21,7 @@ from postern.cli.row_commands import (
 )
 from postern.client.client import Client
 from postern.client.client_shapes import Row
-from postern.domain.issue import TrackerKind, WhenDown
+from postern.domain.issues.issue import TrackerKind, WhenDown
 from postern.domain.text import one_line
 from postern.errors import NotFound
 

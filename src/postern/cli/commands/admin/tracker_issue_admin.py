@@ -6,7 +6,7 @@ from postern.cli.api import client
 from postern.cli.printing import json_option, local_time
 from postern.cli.row_commands import drop_missing, long_paging_options, page_of, print_result, show_page
 from postern.cli.session_ids import session_argument
-from postern.domain.issue import IssueState
+from postern.domain.issues.issue import IssueState
 
 _COLUMNS = [
     ("session", "session_id"),

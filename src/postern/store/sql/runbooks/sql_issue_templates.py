@@ -16,7 +16,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Label, Table, or_, select, update
 from sqlalchemy import Row as ResultRow
 
-from postern.domain.issue import CmdbField, FieldMapping, IssueTemplate, MappingType, Prompt, PromptType
+from postern.domain.issues.issue import CmdbField, FieldMapping, IssueTemplate, MappingType, Prompt, PromptType
 from postern.domain.lists import Listed, Page
 from postern.domain.rules.access import Reach
 from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter

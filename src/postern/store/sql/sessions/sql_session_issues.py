@@ -17,7 +17,7 @@ from uuid import UUID
 from sqlalchemy import Boolean, ColumnElement, Connection, and_, case, delete, exists, literal_column, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from postern.domain.issue import Issue, IssueState, NewIssue, SessionIssue, in_session
+from postern.domain.issues.issue import Issue, IssueState, NewIssue, SessionIssue, in_session
 from postern.domain.lists import Page, Stretch
 from postern.domain.sessions.session import SessionStatus
 from postern.errors import Misconfigured

@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 
 from postern.domain.facets import Facet, Facets
-from postern.domain.issue import ISSUE_KEY
+from postern.domain.issues.issue import ISSUE_KEY
 from postern.domain.lists import Count, Page, Stretch
 from postern.domain.reviews.review import ReviewKind, ReviewStatus
 from postern.domain.secret import Secret
