@@ -136,8 +136,8 @@ class TerminalRelay(asyncio.Protocol):
         return TerminalClosing(ENDED, "the program has ended")
 
     def _take_output(self) -> bytes:
-        """Return the next frames that the browser can be sent, or nothing while it has to process others first. What is
-        left after the end of the stream is sent without credit: no more can follow."""
+        """Return the next frames that the browser can be sent, or nothing while it has to process others first. After
+        the end of the stream, the rest is sent without credit: no more can follow."""
         taken: list[bytes] = []
         size = 0
         while self._queue and size < _MESSAGE:

@@ -4,10 +4,10 @@ import { counted } from "../../messages";
 import { common } from "../../messages/common";
 import { Toggle } from "../../parts/choice";
 import { ConnectionIds } from "../../parts/connection-ids";
-import { Field } from "../../parts/field";
 import { Notice } from "../../parts/notice";
 import { WithPreset } from "../../parts/presets";
 import { RuleEditor } from "../../parts/rule-editor";
+import { NameFields } from "../../parts/rule-fields";
 import { Views } from "../../parts/views";
 import { blankDraft, type Draft, draftOf, type Guardrail, guardrails, presetsQuery, requestOf } from "./guardrail-data";
 import { text } from "./messages";
@@ -68,13 +68,7 @@ function Editor({ blank, children }: { blank: Draft; children?: ReactNode }) {
 function GuardrailFields({ draft, set }: { draft: Draft; set: (part: Partial<Draft>) => void }) {
   return (
     <>
-      <Field label={common.name} value={draft.name} onChange={(name) => set({ name })} maxLength={128} isRequired />
-      <Field
-        label={common.description}
-        value={draft.description}
-        onChange={(description) => set({ description })}
-        maxLength={10_000}
-      />
+      <NameFields draft={draft} set={set} />
       <Toggle
         label={text.editor.enabled}
         hint={text.editor.enabledHint}

@@ -4,11 +4,11 @@ import { counted } from "../../messages";
 import { common } from "../../messages/common";
 import { Choice } from "../../parts/choice";
 import { ConnectionIds } from "../../parts/connection-ids";
-import { Field } from "../../parts/field";
 import { Fields } from "../../parts/form";
 import { Names } from "../../parts/names";
 import { WithPreset } from "../../parts/presets";
 import { RuleEditor } from "../../parts/rule-editor";
+import { NameFields } from "../../parts/rule-fields";
 import { ColumnPicker } from "./column-picker";
 import { blankDraft, type Draft, draftOf, maskingRules, presetsQuery, requestOf } from "./masking-data";
 import { text } from "./messages";
@@ -62,13 +62,7 @@ function Editor({ blank, children }: { blank: Draft; children?: ReactNode }) {
 function RuleFields({ draft, set }: { draft: Draft; set: (part: Partial<Draft>) => void }) {
   return (
     <>
-      <Field label={common.name} value={draft.name} onChange={(name) => set({ name })} maxLength={128} isRequired />
-      <Field
-        label={common.description}
-        value={draft.description}
-        onChange={(description) => set({ description })}
-        maxLength={10_000}
-      />
+      <NameFields draft={draft} set={set} />
       <ConnectionIds
         label={common.appliesTo}
         hint={text.editor.connectionsHint}

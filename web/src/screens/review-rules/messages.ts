@@ -30,7 +30,7 @@ export const text = {
     all: "All review rules",
     verbs: { create: "Create review rule", save: "Save review rule" },
     kind: "Needs approval for",
-    coversTitle: "Connections",
+    connectionsTitle: "Connections",
     names: "By name",
     namesHint: "A name does not cover a connection that is deleted and created again.",
     tagsHint: "Covers every connection with all of these tags, also later ones.",

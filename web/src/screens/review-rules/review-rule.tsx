@@ -1,13 +1,10 @@
-import { useConnections } from "../../api/lists";
 import { useNames } from "../../api/names";
-import { tagsOf } from "../../engines/coverage";
-import { common } from "../../messages/common";
 import { Choice, Toggle } from "../../parts/choice";
-import { Coverage } from "../../parts/coverage";
-import { Field, NumberField } from "../../parts/field";
+import { NumberField } from "../../parts/field";
 import { Fields } from "../../parts/form";
-import { Names, Pairs } from "../../parts/names";
+import { Names } from "../../parts/names";
 import { RuleEditor } from "../../parts/rule-editor";
+import { CoverageFields, NameFields } from "../../parts/rule-fields";
 import { text } from "./messages";
 import { BLANK, type Draft, draftOf, requestOf, reviewRules } from "./review-rule-data";
 
@@ -35,13 +32,7 @@ interface FieldsProps {
 function RuleFields({ draft, set }: FieldsProps) {
   return (
     <>
-      <Field label={common.name} value={draft.name} onChange={(name) => set({ name })} maxLength={128} isRequired />
-      <Field
-        label={common.description}
-        value={draft.description}
-        onChange={(description) => set({ description })}
-        maxLength={10_000}
-      />
+      <NameFields draft={draft} set={set} />
       <Choice
         label={text.editor.kind}
         value={draft.access_type}
@@ -52,7 +43,7 @@ function RuleFields({ draft, set }: FieldsProps) {
         ]}
         onChange={(access_type) => set({ access_type })}
       />
-      <ConnectionFields draft={draft} set={set} />
+      <CoverageFields draft={draft} set={set} text={text.editor} />
       <WhoFields draft={draft} set={set} />
       <ApproverFields draft={draft} set={set} />
       {draft.access_type !== "command" && (
@@ -66,31 +57,6 @@ function RuleFields({ draft, set }: FieldsProps) {
         </Fields>
       )}
     </>
-  );
-}
-
-function ConnectionFields({ draft, set }: FieldsProps) {
-  const names = useConnections().map(({ name }) => name);
-  return (
-    <Fields title={text.editor.coversTitle}>
-      <Names
-        label={text.editor.names}
-        hint={text.editor.namesHint}
-        options={names}
-        value={draft.connection_names}
-        onChange={(connection_names) => set({ connection_names })}
-        allowsOthers={false}
-      />
-      <Pairs
-        label={common.tags}
-        nameLabel={common.tagKey}
-        valueLabel={common.tagValue}
-        value={draft.tags}
-        onChange={(tags) => set({ tags })}
-      />
-      <p className="secondary">{text.editor.tagsHint}</p>
-      <Coverage rule={{ connection_names: draft.connection_names, connection_tags: tagsOf(draft.tags) }} />
-    </Fields>
   );
 }
 

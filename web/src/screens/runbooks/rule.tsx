@@ -1,7 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useConnections } from "../../api/lists";
 import { useNames } from "../../api/names";
-import { common } from "../../messages/common";
 import { Button } from "../../parts/button";
 import { Field } from "../../parts/field";
 import { Fields } from "../../parts/form";
@@ -9,6 +8,7 @@ import { NameChoice } from "../../parts/name-choice";
 import { Names } from "../../parts/names";
 import { Notice } from "../../parts/notice";
 import { RuleEditor } from "../../parts/rule-editor";
+import { NameFields } from "../../parts/rule-fields";
 import { BLANK_RULE, type RuleDraft, repositoriesQuery, ruleBody, ruleDraft, rules } from "./data";
 import { text } from "./messages";
 import styles from "./runbooks.module.css";
@@ -47,13 +47,7 @@ function RuleFields({ draft, set }: FieldsProps) {
   const connections = useConnections().map(({ name }) => name);
   return (
     <>
-      <Field label={common.name} value={draft.name} onChange={(name) => set({ name })} maxLength={128} isRequired />
-      <Field
-        label={common.description}
-        value={draft.description}
-        onChange={(description) => set({ description })}
-        maxLength={10_000}
-      />
+      <NameFields draft={draft} set={set} />
       <Patterns draft={draft} set={set} />
       <Names
         label={text.rule.connections}
