@@ -1,4 +1,4 @@
-"""Measures Postern side by side with a direct connection and pgbouncer.
+"""Measures Postern side by side with a direct connection, pgbouncer and two bare forwarders.
 
     python -m bench                      # about 25 minutes
     python -m bench --quick              # about 5 minutes, one round: a rough look
@@ -12,6 +12,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import click
@@ -34,16 +35,20 @@ _ONCE = ("memory", "store")  # no round changes these
 @click.option("--only", multiple=True, type=click.Choice(list(SECTIONS)), help="Only this section; may be repeated.")
 @click.option("--no-file", is_flag=True, help="Print only.")
 def main(rounds: int | None, seconds: float | None, quick: bool, only: tuple[str, ...], no_file: bool) -> None:
-    _look_for_tools()
+    sections = only or tuple(SECTIONS)
+    _look_for_tools(sections)
     if not machine.is_compiled():
         print("The hot path is not compiled here; `POSTERN_COMPILE=1 pip install .` says why.", file=sys.stderr)
     plan = Plan(rounds=rounds or (1 if quick else 3), seconds=seconds or (1.0 if quick else 2.0))
     results = Results()
-    _say("preparing the target, both pgbouncers and the gateway")
+    _say("preparing the target, the gateway and its rivals")
     with Stage(data.QUICK if quick else data.FULL) as stage:
         described = machine.describe(stage.versions)
+        for name, reason in stage.rivals.unavailable.items():
+            _say(f"left out: {name}: {reason}")
+            described[f"left out: {name}"] = reason
         for number in range(1, plan.rounds + 1):
-            for name in only or SECTIONS:
+            for name in sections:
                 if number == 1 or name not in _ONCE:
                     _say(f"round {number} of {plan.rounds}: {name}")
                     SECTIONS[name](stage, results, plan)
@@ -54,7 +59,7 @@ def main(rounds: int | None, seconds: float | None, quick: bool, only: tuple[str
         print(f"Written to {report.write(described, words, results, datetime.now(UTC).date(), only)}")
 
 
-def _look_for_tools() -> None:
+def _look_for_tools(sections: Sequence[str]) -> None:
     missing = {
         "postgresql": binaries() is None,
         "postgresql-contrib": shutil.which("pgbench") is None,
@@ -64,7 +69,7 @@ def _look_for_tools() -> None:
     if wanted:
         sys.exit(f"The benchmark needs more programs; on Debian: apt-get install {' '.join(wanted)}")
     what = web_section.missing()
-    if what:
+    if what and "web" in sections:
         sys.exit(what)
 
 

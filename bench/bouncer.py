@@ -1,19 +1,16 @@
-"""pgbouncer in session mode, to compare with: SCRAM on both sides, on a free loopback port."""
+"""pgbouncer in session mode, to compare with: SCRAM on both sides."""
 
 from __future__ import annotations
 
 import shutil
-import socket
-import subprocess
-import tempfile
-import time
 from pathlib import Path
 
-from tests.support.postgres import free_port, unprivileged_user
+from bench.rival import Rival, RivalUnavailableError, Target
+from tests.support.postgres import unprivileged_user
 
 _INI = """\
 [databases]
-{database} = host=127.0.0.1 port={target_port} dbname={database}
+{target.database} = host=127.0.0.1 port={target.port} dbname={target.database}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = {port}
@@ -39,60 +36,32 @@ def program() -> str | None:
     return found or next((name for name in ("/usr/sbin/pgbouncer",) if Path(name).exists()), None)
 
 
-class Bouncer:
-    """`verifier` is the user's SCRAM secret as the server keeps it: pgbouncer passes the client's proof on.
+class Bouncer(Rival):
+    """Returns a server connection to the pool when its client leaves. No gateway that logs in for each principal can
+    do that. pgbouncer passes the client's SCRAM proof on to the server, so it needs only the verifier."""
 
-    With `reuse` a server connection goes back to the pool when its client leaves, which no gateway that
-    logs in for each principal can do; without, each client gets one of its own.
-    """
+    server_lifetime = 3600  # seconds
 
-    def __init__(
-        self, database: str, target_port: int, user: str, verifier: str, tls: tuple[Path, Path], *, reuse: bool
-    ) -> None:
-        self.port = free_port()
-        self._folder = Path(tempfile.mkdtemp(prefix="bench-pgb-", dir="/tmp"))
-        ini = self._folder / "pgbouncer.ini"
-        ini.write_text(
-            _INI.format(
-                database=database,
-                target_port=target_port,
-                port=self.port,
-                folder=self._folder,
-                server_lifetime=3600 if reuse else 0,
-            )
-        )
-        (self._folder / "users").write_text(f'"{user}" "{verifier}"\n')
-        shutil.copyfile(tls[0], self._folder / "server.crt")
-        shutil.copyfile(tls[1], self._folder / "server.key")
-        account = unprivileged_user()
-        for path in (self._folder, *self._folder.iterdir()):
-            path.chmod(0o700 if path.is_dir() else 0o600)
-            if account is not None:
-                shutil.chown(path, account)
+    def prepare(self, target: Target) -> list[str]:
         name = program()
-        assert name is not None, "the caller has looked for it"
-        with (self._folder / "log").open("wb") as log:
-            self._process = subprocess.Popen([name, str(ini)], user=account, cwd="/", stdout=log, stderr=log)
-        self._wait()
+        if name is None:
+            raise RivalUnavailableError("pgbouncer is not installed")
+        ini = self.folder / "pgbouncer.ini"
+        ini.write_text(
+            _INI.format(target=target, port=self.port, folder=self.folder, server_lifetime=self.server_lifetime)
+        )
+        (self.folder / "users").write_text(f'"{target.user}" "{target.verifier}"\n')
+        shutil.copyfile(target.certificate, self.folder / "server.crt")
+        shutil.copyfile(target.key, self.folder / "server.key")
+        self.account = unprivileged_user()
+        for path in (self.folder, *self.folder.iterdir()):
+            path.chmod(0o700 if path.is_dir() else 0o600)
+            if self.account is not None:
+                shutil.chown(path, self.account)
+        return [name, str(ini)]
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
-    def stop(self) -> None:
-        self._process.kill()  # it would wait for its clients otherwise
-        self._process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+class FreshBouncer(Bouncer):
+    """Opens a server connection for each client."""
 
-    def _wait(self) -> None:
-        deadline = time.monotonic() + 10
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-                return
-            except OSError:
-                if self._process.poll() is not None or time.monotonic() > deadline:
-                    text = (self._folder / "log").read_text(errors="replace")
-                    self.stop()
-                    raise RuntimeError(f"pgbouncer did not start:\n{text}") from None
-                time.sleep(0.05)
+    server_lifetime = 0

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.processes import child_with
+from bench.processes import child_with, cpu_seconds
 from bench.rules import Rules
 from tests.support.postgres import free_port
 
@@ -26,6 +26,17 @@ from postern.domain.secret import Secret
 from postern.settings import Settings, load
 
 _START = 60.0
+_STEP, _IDLE_STEPS, _LONGEST = 0.25, 4, 60.0  # seconds, steps in a row, seconds
+_IDLE = 0.1  # of a processor
+
+_running: list[BenchGateway] = []
+
+
+def settle() -> None:
+    """Wait until the gateways have stored what was recorded: their archivers take a processor for about a second after
+    a run, which would be counted against whatever is measured next."""
+    for gateway in _running:
+        gateway.settle()
 
 
 class BenchGateway:
@@ -34,7 +45,7 @@ class BenchGateway:
     def __init__(self, **settings: str) -> None:
         # Short, since a Unix socket's path lies in it.
         self.home = Path(tempfile.mkdtemp(prefix="bench-", dir="/tmp"))
-        names = ("api", "postgres", "mysql", "ssh", "tunnel", "control")
+        names = ("api", "postgres", "mysql", "mongodb", "ssh", "httpproxy", "tunnel", "control")
         ports = {f"{name}_port": free_port() for name in names}
         self.settings: Settings = load(
             {}, home=str(self.home / "home"), demo=False, log_level="warning", **ports, **settings
@@ -50,6 +61,8 @@ class BenchGateway:
             )
         self._wait()
         self.worker_pid = child_with(self._process.pid, "worker")
+        self.archiver_pid = child_with(self._process.pid, "archiver")
+        _running.append(self)
         told = json.loads((self.settings.home / "first-run.json").read_bytes())
         authority = self.settings.home / "tls" / "ca.crt"
         trusted = None if self.settings.is_loopback else authority.read_text()
@@ -67,6 +80,17 @@ class BenchGateway:
             {**body, **modes, "access_schema": "enabled", "secret": secret, **options}
         )
         return str(made["id"])
+
+    def settle(self) -> None:
+        """Wait until the archiver is idle. Raises RuntimeError when it stays busy."""
+        deadline, idle_steps = time.monotonic() + _LONGEST, 0
+        used = cpu_seconds(self.archiver_pid)
+        while idle_steps < _IDLE_STEPS:
+            if time.monotonic() > deadline:
+                raise RuntimeError("the archiver is still busy with what was recorded before")
+            time.sleep(_STEP)
+            before, used = used, cpu_seconds(self.archiver_pid)
+            idle_steps = idle_steps + 1 if used - before < _IDLE * _STEP else 0
 
     def agent(self, name: str) -> tuple[str, str]:
         """Makes one that dials in; its id, and the key to start it with."""
@@ -99,6 +123,7 @@ class BenchGateway:
         return issued["username"], issued["password"]
 
     def stop(self) -> None:
+        _running.remove(self)
         self._http.__exit__(None, None, None)
         self._process.send_signal(signal.SIGINT)
         try:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from bench.gateway import BenchGateway
+from bench.gateway import BenchGateway, settle
 from bench.ratios import Ratios
 from bench.rules import TEXT
 from tests.support.mariadb import MariaDbServer
@@ -63,6 +63,7 @@ def sysbench(route: Route, threads: int, mode: str, seconds: int, step: str = "r
 def point_queries(route: Route, table: Ratios, seconds: int) -> None:
     for mode, word in MODES.items():
         for clients in CLIENTS:
+            settle()
             began = _processor_time(route.pid)
             said = sysbench(route, clients, word, seconds)
             found = re.search(r"transactions:\s+\d+\s+\(([\d.]+) per sec", said)
@@ -82,6 +83,7 @@ def point_queries(route: Route, table: Ratios, seconds: int) -> None:
 def large(route: Route, table: Ratios, rows: int) -> None:
     words = ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{route.port}", f"-u{route.user}", "--quick", "-N", "-B",
              "--skip-ssl", "bench", "-e", LARGE.format(rows=rows)]  # fmt: skip
+    settle()
     began = time.monotonic()
     reader = subprocess.Popen(
         words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "MYSQL_PWD": route.password}

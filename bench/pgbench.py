@@ -13,10 +13,12 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.gateway import settle
 from bench.processes import cpu_seconds
 from bench.stage import Route
 
@@ -36,26 +38,45 @@ class Run:
     cpu: float | None
 
 
-def run(route: Route, *, clients: int, mode: str, seconds: float, script: str = SELECT_ONLY) -> Run:
-    """Raises RuntimeError when it fails or finishes nothing."""
+def run(
+    route: Route,
+    *,
+    clients: int,
+    mode: str,
+    seconds: float,
+    script: str = SELECT_ONLY,
+    watch: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> Run:
+    """Raises RuntimeError when it fails or finishes nothing. The window lies inside the context that `watch` returns;
+    the clients are logged in by then. A run that is repeated calls `watch` again."""
     for spare in _SPARES:
-        measured = _run(route, clients, mode, seconds, script, math.ceil(seconds + spare))
+        measured = _run(route, clients, mode, seconds, script, math.ceil(seconds + spare), watch)
         if measured is not None:
             return measured
     raise RuntimeError(f"pgbench did too little in {seconds + _SPARES[-1]} s through {route.name}")
 
 
-def _run(route: Route, clients: int, mode: str, seconds: float, script: str, duration: int) -> Run | None:
+def _run(
+    route: Route,
+    clients: int,
+    mode: str,
+    seconds: float,
+    script: str,
+    duration: int,
+    watch: Callable[[], AbstractContextManager[object]],
+) -> Run | None:
     """None where it ended before the window did: its log is told in blocks, and the first came late."""
+    settle()
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         process = _start(route.url, folder, "-b", script, "-M", mode, "-c", str(clients), "-T", str(duration), "-l")
         try:
             _wait_for_first(process, folder)
-            begin, cpu_before = time.time(), _cpu(route)
-            time.sleep(seconds)
-            end, cpu_after = time.time(), _cpu(route)
-            is_covered = process.poll() is None
+            with watch():
+                begin, cpu_before = time.time(), _cpu(route)
+                time.sleep(seconds)
+                end, cpu_after = time.time(), _cpu(route)
+                is_covered = process.poll() is None
         finally:
             _, errors = process.communicate(timeout=60)
         _check(process, errors)
@@ -72,6 +93,7 @@ def connects(route: Route, *, clients: int, seconds: float) -> tuple[float, floa
 
     The time includes what is done after the client has gone: a short wait takes that in.
     """
+    settle()
     before = _cpu(route)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         process = _start(route.url, Path(folder), "-S", "-C", "-c", str(clients), "-T", str(round(seconds)))

@@ -38,6 +38,10 @@ ANSWERED = Metric("until the list is answered, p50", "ms", 1)
 WORST_ANSWERED = Metric("until the list is answered, the longest", "ms", 1)
 CPU_ANSWER = Metric("processor time of an answer, the client's included", "ms", 1)
 STALL = Metric("the event loop stands still, the longest", "ms", 1)
+READY = Metric("until it is ready", "s", 2)
+PROCESSOR = Metric("processor time of all processes until then", "s", 2)
+EXEC = Metric("`postern exec` of a short statement", "s", 2)
+SHARED_MEMORY = Metric("memory of all processes, shared pages counted once", "MB")
 REQUESTS = Metric("load", "API requests/s")
 
 

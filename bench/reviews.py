@@ -35,8 +35,9 @@ from tests.support.postgres import PostgresServer
 
 from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.lists import Page
-from postern.domain.reviews.review import Choice, Review, ReviewStatus
+from postern.domain.reviews.review import Choice, Review
 from postern.domain.reviews.review_rule import AccessType
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.services.rules.rule_fields import MAX_RULES
 from postern.store.ports.review_ports import ReviewFilter
 

@@ -28,7 +28,7 @@ from bench.stage import Route, Stage
 from bench.stream import read
 from bench.web.web_section import web
 
-from bench import guardrails, masked, memory, pgbench, reviews, statements
+from bench import guardrails, masked, memory, pgbench, reviews, start, statements
 from bench import stage as s
 
 SELECTS = "Point queries (pgbench -S)"
@@ -60,8 +60,8 @@ _QUERIES = {
 def selects(stage: Stage, results: Results, plan: Plan) -> None:
     for mode in MODES:
         for clients in CLIENTS:
-            for name in (s.DIRECT, s.BOUNCER, s.POSTERN, s.GUARDED, s.MASKED):
-                _selects(results, SELECTS, stage.routes[name], mode, clients, plan.seconds)
+            for route in stage.point_query_routes():
+                _selects(results, SELECTS, route, mode, clients, plan.seconds)
 
 
 def selects_tls(stage: Stage, results: Results, plan: Plan) -> None:
@@ -166,5 +166,6 @@ SECTIONS: dict[str, Section] = {
     "api": api_load,
     "store": store,
     "runbooks": runbooks,
+    "start": start.start,
     "web": web,
 }

@@ -91,7 +91,7 @@ def main(counts: tuple[int, ...], engines: tuple[str, ...], times: int, only: st
 
 
 async def _run(engine: str, count: int, times: int, only: str) -> None:
-    async with _store(engine) as database:
+    async with open_store(engine) as database:
         world = await World.make(database)
         begin = time.monotonic()
         users = await fill(world, count)
@@ -168,7 +168,7 @@ async def _times(work: Callable[[], Awaitable[object]], times: int) -> tuple[flo
 
 
 @asynccontextmanager
-async def _store(engine: str) -> AsyncIterator[Database]:
+async def open_store(engine: str) -> AsyncIterator[Database]:
     with tempfile.TemporaryDirectory() as folder:
         server = PostgresServer() if engine == "postgresql" else None
         if server is not None:

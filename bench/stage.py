@@ -1,4 +1,4 @@
-"""Everything that takes part: one target, two pgbouncers, one gateway, and the routes through them."""
+"""Everything that takes part: one target, the rivals, one gateway, and the routes through them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from types import TracebackType
 from typing import Self
 
 import psycopg
-from bench.bouncer import Bouncer
+from bench.bouncer import Bouncer, FreshBouncer
+from bench.forwarders import CForwarder, PythonForwarder
 from bench.gateway import BenchGateway
+from bench.rival import RivalRow, Target, start_rivals
 from tests.support.postgres import PostgresServer
 
 from bench import data, rules
@@ -23,6 +25,8 @@ PASSWORD = "bench"
 DIRECT = "direct"
 BOUNCER = "pgbouncer"
 FRESH_BOUNCER = "pgbouncer, no reuse"
+C_FORWARDER = "bare forwarder in C (epoll)"
+PYTHON_FORWARDER = "bare forwarder in Python (uvloop)"
 POSTERN = "postern: recording"
 GUARDED = "postern: + guardrail"
 MASKED = "postern: + guardrail + masking"
@@ -34,6 +38,13 @@ EVERYTHING = "postern: all of it"
 MARKED = {strategy: f"postern: masking, marked columns: {strategy}" for strategy in Strategy}
 BOUNCER_TLS = "pgbouncer, TLS"
 POSTERN_TLS = "postern: recording, TLS"
+
+RIVALS = (
+    RivalRow(C_FORWARDER, CForwarder),
+    RivalRow(PYTHON_FORWARDER, PythonForwarder),
+    RivalRow(BOUNCER, Bouncer),
+    RivalRow(FRESH_BOUNCER, FreshBouncer, point_queries=False),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +79,11 @@ class Stage:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._stack.close()
 
+    def point_query_routes(self) -> list[Route]:
+        """Return the direct route, the rivals that this machine can run, and Postern."""
+        rivals = [row.name for row in RIVALS if row.point_queries and row.name in self.routes]
+        return [self.routes[name] for name in (DIRECT, *rivals, POSTERN, GUARDED, MASKED)]
+
     @property
     def versions(self) -> str:
         """The server's own words for its version."""
@@ -84,12 +100,9 @@ class Stage:
         self.gateway = BenchGateway()
         self._stack.callback(self.gateway.stop)
         tls = self.gateway.settings.home / "tls"
-        certificate = (tls / "server.crt", tls / "server.key")
-        self.reusing, self.fresh = (
-            Bouncer(DATABASE, self.server.port, USER, verifier, certificate, reuse=reuse) for reuse in (True, False)
-        )
-        self._stack.callback(self.reusing.stop)
-        self._stack.callback(self.fresh.stop)
+        target = Target(self.server.port, DATABASE, USER, verifier, tls / "server.crt", tls / "server.key")
+        self.rivals = start_rivals(RIVALS, target)
+        self._stack.callback(self.rivals.stop)
         self._name_routes()
 
     def _make_user(self) -> str:
@@ -102,17 +115,18 @@ class Stage:
         return str(row[0])
 
     def _name_routes(self) -> None:
-        gateway = self.gateway
-        reusing, fresh = self._url(self.reusing.port), self._url(self.fresh.port)
-        for route in (
-            Route(DIRECT, self._url(self.server.port), None),
-            Route(BOUNCER, reusing, self.reusing.pid),
-            Route(FRESH_BOUNCER, fresh, self.fresh.pid),
-            Route(BOUNCER_TLS, reusing.replace("disable", "require"), self.reusing.pid),
-            *(Route(name, gateway.url(connection, DATABASE), gateway.worker_pid) for name, connection in self._made()),
-            Route(POSTERN_TLS, gateway.url("plain", DATABASE, sslmode="require"), gateway.worker_pid),
-        ):
-            self.routes[route.name] = route
+        self._add(DIRECT, self._url(self.server.port), None)
+        for name, rival in self.rivals.running.items():
+            self._add(name, self._url(rival.port), rival.pid)
+        if bouncer := self.rivals.running.get(BOUNCER):
+            self._add(BOUNCER_TLS, self._url(bouncer.port, sslmode="require"), bouncer.pid)
+        worker = self.gateway.worker_pid
+        for name, connection in self._made():
+            self._add(name, self.gateway.url(connection, DATABASE), worker)
+        self._add(POSTERN_TLS, self.gateway.url("plain", DATABASE, sslmode="require"), worker)
+
+    def _add(self, name: str, url: str, pid: int | None) -> None:
+        self.routes[name] = Route(name, url, pid)
 
     def _made(self) -> Iterator[tuple[str, str]]:
         """The gateway's connections with their rules, each with the name of its route."""
@@ -141,5 +155,5 @@ class Stage:
         for one in Strategy:
             self.gateway.masking_rule(f"marked: {one}", data.MARKED, one, *under[one])
 
-    def _url(self, port: int) -> str:
-        return f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/{DATABASE}?sslmode=disable"
+    def _url(self, port: int, *, sslmode: str = "disable") -> str:
+        return f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/{DATABASE}?sslmode={sslmode}"

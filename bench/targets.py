@@ -15,6 +15,9 @@ from bench.results import (
     P50,
     P99,
     PER_CORE,
+    PROCESSOR,
+    READY,
+    SHARED_MEMORY,
     SPEED,
     STATEMENTS,
     TPS,
@@ -23,7 +26,7 @@ from bench.results import (
 )
 from bench.web import figures as f
 
-from bench import guardrails, masked
+from bench import guardrails, masked, start
 from bench import sections as c
 from bench import stage as s
 
@@ -44,6 +47,7 @@ def judge(results: Results) -> list[Judged]:
         _connects,
         _memory,
         _lists,
+        _start,
         _web,
     )
     return [one for make in makers for one in make(results)]
@@ -126,6 +130,15 @@ def _lists(results: Results) -> Iterable[Judged]:
         if one.section == c.LISTS and one.metric == ANSWERED:
             target = f"2,000 runbooks listed, {one.route}, {one.case}: p50 ≤ 50 ms"
             yield Judged(target, f"{one.median:.1f} ms", one.median <= 50)
+
+
+def _start(results: Results) -> Iterable[Judged]:
+    for name in (start.FIRST, start.LATER):
+        for metric, bound in ((READY, 3), (PROCESSOR, 4), (SHARED_MEMORY, 250)):
+            measured = results.median(start.SECTION, name, s.POSTERN, metric)
+            if measured is not None:
+                target = f"`postern up`, {name}, {metric.name} ≤ {bound} {metric.unit}"
+                yield Judged(target, f"{measured:.{metric.digits}f} {metric.unit}", measured <= bound)
 
 
 def _web(results: Results) -> Iterable[Judged]:

@@ -23,17 +23,21 @@ _TIMING = """
 window.__bench = {
   loaded: null,
   usable: null,
-  frame() {
+  frame(test = () => true) {
     return new Promise((resolve) => requestAnimationFrame(() => {
+      const passes = test();
       const { port1, port2 } = new MessageChannel();
-      port1.onmessage = () => resolve(performance.now());
+      port1.onmessage = () => resolve([passes, performance.now()]);
       port2.postMessage(null);
     }));
   },
   async until(test) {
     const end = performance.now() + 120_000;
-    while (!test()) if ((await this.frame()) > end) throw new Error(`not within two minutes: ${test}`);
-    return this.frame();
+    while (true) {
+      const [passes, now] = await this.frame(test); // what is there when a frame begins is on screen at its end
+      if (passes) return now;
+      if (now > end) throw new Error(`not within two minutes: ${test}`);
+    }
   },
   arm(kind, test) {
     const input = new Promise((resolve) => addEventListener(kind, (event) => resolve(event.timeStamp), {
