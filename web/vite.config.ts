@@ -13,6 +13,7 @@ export default defineConfig({
     target: "es2022",
     assetsInlineLimit: 0, // fonts and icons are files of this origin: the policy allows no data: fonts
     modulePreload: { polyfill: false },
+    cssCodeSplit: false, // all styles are 11 kB
     rolldownOptions: {
       output: {
         // Few files of a fair size: a browser asks a gateway without HTTP/2 for six at once.
@@ -20,9 +21,8 @@ export default defineConfig({
           groups: [
             {
               name: "parts",
-              test: /web\/src\/(messages\/|api\/(client|errors|pages|account|login-keeper|catalogue)|engines\/(marks|next|search|times)|parts\/(button|chip|facts|field|form|link-button|list|marked-text|notice|page|pin|search|section|table|time|views)\.)/,
+              test: /node_modules.*\/(SelectionIndicator\.|useToggleState\.|use-sync-external-store\/)|web\/src\/(messages\/|api\/(client|errors|pages|account|drafts|login-keeper|catalogue)|engines\/(marks|next|search|sql\/drafts|times)|parts\/(button|chip|facts|field|form|link-button|list|marked-text|notice|page|pin|search|section|table|time|views)\.)/,
             },
-            { name: "parts", test: /node_modules.*\/(SelectionIndicator|useToggleState)\./ },
           ],
         },
       },

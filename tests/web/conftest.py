@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, ViewportSize, expect, sync_playwright
 from tests.support.running import Gateway, started
 from tests.web.people import PASSWORD, People
+from tests.web.sharing import AsFound
 
 from postern.web.web_assets import BUILT
 
@@ -25,12 +27,18 @@ AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 DESKTOP, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=360, height=740)
 QUIET = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
 # Errors that are answers: the page needs a login; there is no tracker or repository of runbooks yet.
-_ANSWERS_WITH_AN_ERROR = ("/api/login/session", "/api/integrations/tracker", "/api/runbooks")
+_ANSWERS_WITH_AN_ERROR = ("/api/login/session", "/api/userinfo", "/api/integrations/tracker", "/api/runbooks")
 WATCH = """
 window.__violations = [];
 document.addEventListener("securitypolicyviolation", (event) =>
   window.__violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
 """
+# Only what is wrong leaves the page: all of axe's result is a quarter of a megabyte, which takes seconds to pass on.
+VIOLATIONS = """async ([place, options]) => {
+  const { violations } = await window.axe.run(place, { ...options, resultTypes: ["violations"] });
+  return violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]);
+}"""
+WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
 def require(found: bool, what: str) -> None:
@@ -59,11 +67,32 @@ def gateway_settings() -> dict[str, str]:
     return {}
 
 
-@pytest.fixture(scope="module")
-def gateway(gateway_settings: dict[str, str]) -> Iterator[Gateway]:
+@contextmanager
+def _serving(**settings: str) -> Iterator[Gateway]:
     require((BUILT / "index.html").is_file(), "the web application is not built; run `make web`")
-    with started(again=False, **gateway_settings) as running:
+    with started(again=False, **settings) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def shared_gateway() -> Iterator[Gateway]:
+    with _serving() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def gateway(request: pytest.FixtureRequest, gateway_settings: dict[str, str]) -> Iterator[Gateway]:
+    """A new one for each file, or that of the files that are marked `shares_gateway`, which is then left as it was
+    found."""
+    if request.node.get_closest_marker("shares_gateway") is None:
+        with _serving(**gateway_settings) as running:
+            yield running
+    else:
+        assert not gateway_settings, "a gateway with settings of its own is not shared"
+        shared: Gateway = request.getfixturevalue("shared_gateway")
+        found = AsFound(People(shared))
+        yield shared
+        found.restore()
 
 
 @pytest.fixture(scope="module")
@@ -118,12 +147,14 @@ class Visit:
 
     def accessibility(self) -> list[str]:
         """Return the violations of WCAG 2.2 AA that axe finds, each with the elements."""
-        self.page.evaluate(AXE.read_text())
-        tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-        result: dict[str, Any] = self.page.evaluate(
-            "(tags) => window.axe.run(document, { runOnly: { type: 'tag', values: tags } })", tags
-        )
-        return [f"{found['id']}: {[node['html'] for node in found['nodes']]}" for found in result["violations"]]
+        found = violations(self.page, "html", runOnly={"type": "tag", "values": WCAG})
+        return [f"{rule}: {elements}" for rule, elements in found.items()]
+
+
+def violations(page: Page, place: str, **options: Any) -> dict[str, list[str]]:
+    """Return the rules of axe that are broken at this place of the page, each with the elements."""
+    page.evaluate(AXE.read_text())
+    return dict(page.evaluate(VIOLATIONS, [place, options]))
 
 
 @contextmanager
@@ -157,13 +188,36 @@ def visiting(browser: Browser, gateway: Gateway, size: ViewportSize = DESKTOP, *
 
 @contextmanager
 def visiting_as(browser: Browser, gateway: Gateway, email: str, path: str = "/", **options: Any) -> Iterator[Visit]:
-    """A browser of its own in which this user is logged in, at this path."""
+    """A browser of its own in which this user is logged in, at this path. The login is made without its page, and may
+    be that of an earlier visit: tests of logging in, or of the login itself, use `visiting` and `log_in`."""
     with visiting(browser, gateway, **options) as visit:
+        be_logged_in(visit, email)
         visit.open(path)
-        visit.log_in(email)
         expect(visit.page.get_by_role("navigation", name="Main navigation")).to_be_visible()
         expect(visit.page.get_by_role("main").get_by_role("heading").first).to_be_visible()
         yield visit
+
+
+_LOGIN_LASTS = 300.0  # seconds: shorter than a login counts as fresh, which some changes need
+_logins: dict[tuple[str, str], tuple[float, list[Any]]] = {}  # by address and user: when, and the cookies
+
+
+def be_logged_in(visit: Visit, email: str) -> None:
+    """Take the cookie of this user's last login at the gateway, unless that is old or has ended; else log in."""
+    context = visit.page.context
+    made_at, cookies = _logins.get((visit.url, email), (0.0, []))
+    if cookies and time.monotonic() - made_at < _LOGIN_LASTS:
+        context.add_cookies(cookies)
+        if context.request.get(f"{visit.url}/api/login/session").ok:
+            return
+        context.clear_cookies()
+    answer = context.request.post(
+        f"{visit.url}/api/localauth/login?session=cookie",
+        data={"email": email, "password": PASSWORD},
+        headers={"Origin": visit.url},
+    )
+    assert answer.ok, answer.text()
+    _logins[visit.url, email] = (time.monotonic(), list(context.cookies()))
 
 
 LOOKS = {"light": (DESKTOP, "light"), "dark": (DESKTOP, "dark"), "phone": (PHONE, "light")}

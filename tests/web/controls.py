@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 
 
 def choose(page: Page, label: str, option: str) -> None:
@@ -27,9 +27,19 @@ def add_name(scope: Page | Locator, label: str, name: str) -> None:
 
 def run_script(page: Page, script: str) -> None:
     """Run a script instead of what is in the editor. That is deleted first: Chromium tries to give new text the style
-    of a selection that it replaces, which the policy blocks."""
+    of a selection that it replaces, which the policy blocks. A script before it may be running: its rows come first."""
     editor = page.get_by_role("textbox", name="Script")
     editor.press("Control+a")
     editor.press("Delete")
     page.keyboard.insert_text(script)
+    expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
     editor.press("Control+Enter")
+
+
+def result_tabs(page: Page) -> Locator:
+    """The tabs of a script's results."""
+    return page.get_by_role("tablist", name="Results").get_by_role("tab")
+
+
+def opened_result(page: Page) -> Locator:
+    return result_tabs(page).and_(page.get_by_role("tab", selected=True))

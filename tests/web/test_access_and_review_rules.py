@@ -13,7 +13,7 @@ from tests.web.conftest import Visit, visiting, visiting_as
 from tests.web.controls import add_name
 from tests.web.people import ADMIN, People
 
-pytestmark = pytest.mark.ci
+pytestmark = [pytest.mark.ci, pytest.mark.shares_gateway]
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e"
 
@@ -118,9 +118,7 @@ def test_auditor_reads_rules_with_hostile_texts_and_changes_nothing(
     people.create("carol@example.com", "auditor")
     rule = {"name": "hostile", "description": HOSTILE, "groups": ["dba"], "connection_names": ["shop-demo"]}
     people.ask("POST", "/access-rules", rule)
-    with visiting(browser, gateway) as visit:
-        visit.open("/access-rules")
-        visit.log_in("carol@example.com")
+    with visiting_as(browser, gateway, "carol@example.com", "/access-rules") as visit:
         page = visit.page
         expect(page.get_by_text("<img src=x onerror=alert(1)>")).to_be_visible()
         expect(page.get_by_text("U+202E")).to_be_visible()

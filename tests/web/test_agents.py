@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.running import Gateway
-from tests.web.conftest import Visit, visiting, visiting_as
+from tests.web.conftest import Visit, visiting_as
 from tests.web.people import ADMIN, People
 
-pytestmark = pytest.mark.ci
+pytestmark = [pytest.mark.ci, pytest.mark.shares_gateway]
 
 
 @pytest.fixture
@@ -94,8 +94,6 @@ def test_agent_that_a_connection_names_is_not_deleted(admin: Visit, people: Peop
 
 def test_auditor_sees_agents_and_no_buttons(browser: Browser, gateway: Gateway, people: People) -> None:
     people.create("aud@example.com", "auditor")
-    with visiting(browser, gateway) as visit:
-        visit.open("/agents/embedded")
-        visit.log_in("aud@example.com")
+    with visiting_as(browser, gateway, "aud@example.com", "/agents/embedded") as visit:
         expect(visit.page.get_by_role("region", name="Connections")).to_contain_text("shop-demo")
         expect(visit.page.locator("main").get_by_role("button")).to_have_count(0)

@@ -91,9 +91,7 @@ def test_export_has_all_entries_of_the_filters_and_no_formula(admin: Visit, tmp_
 
 
 def test_auditor_reads_it_and_others_are_refused(browser: Browser, gateway: Gateway, people: People) -> None:
-    with visiting(browser, gateway, PHONE) as auditor:
-        auditor.open("/audit")
-        auditor.log_in("auditor@example.com")
+    with visiting_as(browser, gateway, "auditor@example.com", "/audit", size=PHONE) as auditor:
         expect(auditor.page.get_by_role("table", name="Audit log")).to_be_visible()
         assert auditor.accessibility() == []
     with visiting(browser, gateway) as eve:

@@ -16,7 +16,7 @@ from tests.web.people import ADMIN, People
 MODES = ("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema")
 SECRET = {"envvar:HOST": "ZGI=", "envvar:USER": "YXBw", "envvar:PASS": "cGFzcw=="}
 
-pytestmark = pytest.mark.ci
+pytestmark = [pytest.mark.ci, pytest.mark.shares_gateway]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from tests.web.people import PASSWORD, People
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
-pytestmark = pytest.mark.ci
+pytestmark = [pytest.mark.ci, pytest.mark.shares_gateway]
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.running import Gateway
-from tests.web.conftest import Visit, visiting, visiting_as
+from tests.web.conftest import Visit, visiting_as
 from tests.web.people import ADMIN, People
 
-pytestmark = pytest.mark.ci
+pytestmark = [pytest.mark.ci, pytest.mark.shares_gateway]
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_connection_is_created_tested_and_opened(admin: Visit, people: People) -
     page.get_by_label("Host", exact=True).fill(target["HOST"])
     page.get_by_label("Port", exact=True).fill(target["PORT"])
     page.get_by_label("User at the target").fill(target["USER"])
-    page.get_by_label("Database").fill("no-such-database")
+    page.get_by_label("Database", exact=True).fill("no-such-database")
     page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_label("Tag", exact=True).fill("env")
     page.get_by_label("Value", exact=True).fill("test")
@@ -81,9 +81,7 @@ def test_password_of_a_credential_is_shown_once_and_works_until_it_is_revoked(
     browser: Browser, gateway: Gateway, people: People
 ) -> None:
     people.create("dave@example.com")
-    with visiting(browser, gateway) as dave:
-        dave.open("/connections/shop-demo")
-        dave.log_in("dave@example.com")
+    with visiting_as(browser, gateway, "dave@example.com", "/connections/shop-demo") as dave:
         page = dave.page
         expect(page.get_by_role("link", name="Settings", exact=True)).to_have_count(0)
         page.get_by_role("button", name="Get a credential").click()
@@ -113,9 +111,7 @@ def test_password_of_a_credential_is_shown_once_and_works_until_it_is_revoked(
 def test_user_reads_what_access_needs_and_sees_no_rules(browser: Browser, gateway: Gateway, people: People) -> None:
     people.create("erin@example.com", "dba")
     people.ask("PATCH", "/connections/shop-demo", {"reviewers": ["dba"]})
-    with visiting(browser, gateway) as erin:
-        erin.open("/connections/shop-demo?tab=access")
-        erin.log_in("erin@example.com")
+    with visiting_as(browser, gateway, "erin@example.com", "/connections/shop-demo?tab=access") as erin:
         expect(erin.page.get_by_role("region", name="To run a script")).to_contain_text(
             "1 member of the group 'dba' must approve"
         )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.support.running import Gateway
-from tests.web.conftest import Visit, visiting
+from tests.web.conftest import Visit, visiting_as
 from tests.web.people import ADMIN, People
 
 pytestmark = pytest.mark.slow
@@ -87,9 +87,7 @@ def people(gateway: Gateway) -> People:
 
 @pytest.fixture(scope="module", params=MODES)
 def admin(request: pytest.FixtureRequest, browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
-    with visiting(browser, gateway, reduced_motion="reduce", **MODES[request.param]) as visit:
-        visit.open("/")
-        visit.log_in(ADMIN)
+    with visiting_as(browser, gateway, ADMIN, reduced_motion="reduce", **MODES[request.param]) as visit:
         expect(visit.page.get_by_role("heading", level=1)).to_contain_text("Hello")
         yield visit
 

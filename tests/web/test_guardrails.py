@@ -13,7 +13,7 @@ from tests.web.conftest import Visit, visiting, visiting_as
 from tests.web.controls import add_name, choose
 from tests.web.people import ADMIN, People
 
-pytestmark = pytest.mark.ci
+pytestmark = [pytest.mark.ci, pytest.mark.shares_gateway]
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e"
 
@@ -35,6 +35,17 @@ def run(user: httpx.Client, script: str) -> dict[str, Any]:
     assert answer.is_success, answer.text
     ran: dict[str, Any] = answer.json()
     return ran
+
+
+def test_guardrail_from_files_says_that_changes_will_be_overwritten(admin: Visit, people: People) -> None:
+    people.ask("POST", "/guardrails", {"name": "from-files", "input": {"rules": []}, "managed_by": "team/a"})
+    admin.open("/guardrails/from-files")
+    expect(admin.page.get_by_text("This is managed by team/a, a configuration in files;")).to_be_visible()
+    admin.page.get_by_label("Description").fill("by hand")
+    admin.page.get_by_role("button", name="Save guardrail").click()
+    expect(admin.page.get_by_text("Saved.")).to_be_visible()
+    assert people.ask("GET", "/guardrails/from-files")["managed_by"] == "team/a"
+    assert people.admin.delete("/guardrails/from-files").status_code == 204
 
 
 def test_guardrail_from_a_preset_is_tried_created_and_applies(admin: Visit, bob: httpx.Client) -> None:
@@ -133,9 +144,7 @@ def test_auditor_tries_a_guardrail_and_cannot_change_it(browser: Browser, gatewa
     people.create("carol@example.com", "auditor")
     rules = {"rules": [{"type": "deny_words_list", "words": [HOSTILE], "name": "hostile"}]}
     people.ask("POST", "/guardrails", {"name": "read me", "description": HOSTILE, "input": rules})
-    with visiting(browser, gateway) as visit:
-        visit.open("/guardrails/read me")
-        visit.log_in("carol@example.com")
+    with visiting_as(browser, gateway, "carol@example.com", "/guardrails/read me") as visit:
         page = visit.page
         expect(page.get_by_label("Name", exact=True)).to_be_disabled()
         expect(page.get_by_role("button", name="Save guardrail")).to_have_count(0)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.running import Gateway, started
-from tests.web.conftest import PHONE, Visit, visiting, visiting_as
+from tests.web.conftest import PHONE, Visit, visiting_as
 from tests.web.controls import add_name, choose
 from tests.web.people import ADMIN, People
 
@@ -156,9 +156,7 @@ def test_chat_account_gets_a_code(admin: Visit) -> None:
 
 
 def test_auditor_reads_what_administrators_set_up(browser: Browser, gateway: Gateway, people: People) -> None:
-    with visiting(browser, gateway, PHONE) as auditor:
-        auditor.open("/integrations")
-        auditor.log_in("auditor@example.com")
+    with visiting_as(browser, gateway, "auditor@example.com", "/integrations", size=PHONE) as auditor:
         expect(auditor.page.get_by_role("link", name="New sink")).to_have_count(0)
         auditor.page.get_by_role("link", name="siem").click()
         expect(auditor.page.get_by_role("table", name="Deliveries")).to_be_visible()

@@ -11,7 +11,7 @@ from tests.support.running import Gateway
 from tests.web.conftest import Visit, visiting_as
 from tests.web.people import ADMIN, People
 
-pytestmark = pytest.mark.ci
+pytestmark = [pytest.mark.ci, pytest.mark.shares_gateway]
 
 
 @pytest.fixture

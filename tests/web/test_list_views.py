@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 from tests.support.running import Gateway
-from tests.web.conftest import PHONE, Visit, storing_preferences, visiting
+from tests.web.conftest import PHONE, Visit, storing_preferences, visiting_as
 from tests.web.controls import choose
 from tests.web.people import ADMIN, People
 
@@ -28,9 +28,7 @@ def people(gateway: Gateway) -> People:
 
 @pytest.fixture
 def admin(browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
-    with visiting(browser, gateway) as visit:
-        visit.open("/sessions")
-        visit.log_in(ADMIN)
+    with visiting_as(browser, gateway, ADMIN, "/sessions") as visit:
         expect(visit.page.get_by_role("heading", level=1, name="Sessions")).to_be_visible()
         yield visit
 
@@ -99,9 +97,7 @@ def test_filters_are_set_together_and_removed_one_by_one(admin: Visit) -> None:
 
 def test_auditors_only_are_offered_legal_holds(browser: Browser, gateway: Gateway, people: People) -> None:
     people.create("finn@example.com")
-    with visiting(browser, gateway, PHONE) as finn:
-        finn.open("/sessions?status=open")
-        finn.log_in("finn@example.com")
+    with visiting_as(browser, gateway, "finn@example.com", "/sessions?status=open", size=PHONE) as finn:
         page = finn.page
         expect(page.get_by_role("list", name="Filters that are set")).to_contain_text("Status: Open")
         page.get_by_role("button", name="More filters").click()
@@ -132,9 +128,7 @@ def test_view_is_saved_with_its_columns_renamed_and_deleted(
     views = page.get_by_role("navigation", name="Saved views")
     expect(views.get_by_role("link", name="Scripts <b>")).to_have_attribute("aria-current", "page")
     page.get_by_role("navigation", name="Filters").get_by_role("link", name="All").click()
-    with visiting(browser, gateway, PHONE) as other:
-        other.open("/sessions")
-        other.log_in(ADMIN)
+    with visiting_as(browser, gateway, ADMIN, "/sessions", size=PHONE) as other:
         other.page.get_by_role("link", name="Scripts <b>").click()
         expect(other.page.get_by_role("list", name="Filters that are set")).to_contain_text("Access: Script")
         expect(other.page.locator("td[data-title=Duration]").first).to_be_visible()

@@ -72,9 +72,7 @@ def test_decision_of_another_reviewer_appears_on_the_open_review(ann: Visit, bob
 
 
 def test_new_session_and_a_changed_connection_appear(browser: Browser, gateway: Gateway, people: People) -> None:
-    with visiting(browser, gateway) as admin:
-        admin.open("/sessions")
-        admin.log_in(ADMIN)
+    with visiting_as(browser, gateway, ADMIN, "/sessions") as admin:
         expect(admin.page.get_by_role("heading", level=1, name="Sessions")).to_be_visible()
         admin.page.wait_for_load_state("networkidle")
         rows = admin.page.get_by_role("table", name="Sessions").get_by_role("row")

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.running import Gateway
-from tests.web.conftest import Visit, visiting, visiting_as
+from tests.web.conftest import Visit, visiting_as
 from tests.web.people import ADMIN, People
 
-pytestmark = pytest.mark.ci
+pytestmark = [pytest.mark.ci, pytest.mark.shares_gateway]
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e"
 
@@ -87,9 +87,7 @@ def test_preview_shows_samples_with_each_strategy_while_typing(admin: Visit) -> 
 def test_auditor_sees_a_rule_and_its_preview_only(browser: Browser, gateway: Gateway, people: People) -> None:
     people.create("carol@example.com", "auditor")
     people.ask("POST", "/datamasking-rules", {"name": "mails", "description": HOSTILE, "columns": ["*email"]})
-    with visiting(browser, gateway) as visit:
-        visit.open("/masking/mails")
-        visit.log_in("carol@example.com")
+    with visiting_as(browser, gateway, "carol@example.com", "/masking/mails") as visit:
         page = visit.page
         expect(page.get_by_label("Name", exact=True)).to_be_disabled()
         expect(page.get_by_role("button", name="Save masking rule")).to_have_count(0)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.support.running import Gateway
-from tests.web.conftest import Visit, visiting
+from tests.web.conftest import Visit, visiting_as
 from tests.web.people import ADMIN, People
 
-pytestmark = pytest.mark.ci
+pytestmark = [pytest.mark.ci, pytest.mark.shares_gateway]
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +23,7 @@ def people(gateway: Gateway) -> People:
 
 @pytest.fixture
 def admin(browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
-    with visiting(browser, gateway) as visit:
-        visit.open("/access-rules/new")
-        visit.log_in(ADMIN)
+    with visiting_as(browser, gateway, ADMIN, "/access-rules/new") as visit:
         expect(visit.page.get_by_role("heading", level=1, name="New access rule")).to_be_visible()
         yield visit
 

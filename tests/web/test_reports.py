@@ -104,9 +104,7 @@ def test_auditor_reads_reports_of_reviews_on_a_phone_and_others_are_refused(
     people.admin.post("/users/groups", json={"name": "dba"})
     people.ask("PATCH", "/connections/shop-demo", {"reviewers": ["dba"]})
     people.admin.post("/sessions", json={"connection": "shop-demo", "script": "select 3"})
-    with visiting(browser, gateway, PHONE) as auditor:
-        auditor.open("/reports/reviews")
-        auditor.log_in("auditor@example.com")
+    with visiting_as(browser, gateway, "auditor@example.com", "/reports/reviews", size=PHONE) as auditor:
         row = auditor.page.get_by_role("table", name="By connection").get_by_role("row")
         expect(row.filter(has_text="shop-demo")).to_contain_text("1")
         assert auditor.accessibility() == []

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.running import Gateway
-from tests.web.conftest import PHONE, Visit, visiting, visiting_as
+from tests.web.conftest import PHONE, Visit, visiting_as
 from tests.web.people import ADMIN, People
 
 pytestmark = pytest.mark.ci
@@ -77,9 +77,7 @@ def test_legal_hold_is_added_shown_to_auditors_and_removed(
     expect(row).to_contain_text(HOSTILE)
     expect(row.get_by_role("link", name=session)).to_be_visible()
     assert page.locator("main img[src=x]").count() == 0
-    with visiting(browser, gateway, PHONE) as auditor:
-        auditor.open("/retention/holds")
-        auditor.log_in("auditor@example.com")
+    with visiting_as(browser, gateway, "auditor@example.com", "/retention/holds", size=PHONE) as auditor:
         expect(auditor.page.get_by_text("case A")).to_be_visible()
         expect(auditor.page.get_by_role("button", name="Remove")).to_have_count(0)
         assert auditor.accessibility() == []

@@ -9,13 +9,13 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.running import Gateway
-from tests.web.conftest import PHONE, Visit, visiting, visiting_as
+from tests.web.conftest import PHONE, Visit, visiting_as
 from tests.web.people import PASSWORD, People
 
 UPDATE = "update products set price = price * 2 where id = 1"
 HOSTILE = "select 1 -- \u202e<img src=x onerror=alert(1)>\u200b"
 
-pytestmark = pytest.mark.ci
+pytestmark = [pytest.mark.ci, pytest.mark.shares_gateway]
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +86,7 @@ def test_review_is_decided_without_javascript(browser: Browser, ann: Visit, bob:
 def test_decision_of_another_reviewer_meanwhile_is_reported(ann: Visit, bob: httpx.Client, people: People) -> None:
     ann.expected_errors.append("409 (Conflict)")
     waiting = submit(bob, UPDATE)
+    ann.page.route("**/api/events/stream*", lambda _: None)  # the page is not told before the click
     ann.open(f"/reviews/{waiting['review']['id']}")
     approve = ann.page.get_by_role("button", name="Approve", exact=True)
     expect(approve).to_be_visible()
@@ -134,9 +135,7 @@ def test_requester_sees_the_request_and_no_approval_button(
     browser: Browser, gateway: Gateway, bob: httpx.Client
 ) -> None:
     submit(bob, UPDATE)
-    with visiting(browser, gateway) as visit:
-        visit.open("/reviews?view=mine")
-        visit.log_in("bob@example.com")
+    with visiting_as(browser, gateway, "bob@example.com", "/reviews?view=mine") as visit:
         visit.page.get_by_role("link", name="shop-demo").first.click()
         expect(visit.page.get_by_text(UPDATE)).to_be_visible()
         expect(visit.page.get_by_role("button", name="Approve")).to_have_count(0)

@@ -30,6 +30,9 @@ FILES = {
     " {{ .list | type `file` | squote }} as list",
     "say.runbook.sh": 'echo {{ .words | required "what?" | squote }}; echo {{ .words | squote }} >&2; exit 3',
     "broken.runbook.sql": "select {{ .x | unknown }}",
+    # PostgreSQL sends rows by 8 KiB, so there are some long before the end.
+    "users/slow.runbook.sql": "select n, repeat('x', 1000) as filling, pg_sleep(0.04)"
+    " from generate_series(1, {{ .rows | type `number` }}) n; select 'after' as b",
 }
 
 
@@ -136,6 +139,25 @@ def test_runbook_is_found_filled_in_and_run(admin: Visit, shelf: str) -> None:
     expect(grid.get_by_role("gridcell")).to_have_text(["o'hara", "locked", "7"])
     last.get_by_role("link").first.click()
     expect(page).to_have_url(re.compile(r"/sessions/"))
+
+
+def test_rows_are_shown_while_the_runbook_runs(admin: Visit, shelf: str) -> None:
+    page = admin.page
+    admin.open("/runbooks/run?file=/users/slow.runbook.sql&connection=shop-demo")
+    page.get_by_label("rows").fill("2000")
+    expect(script_of(page)).to_contain_text("generate_series(1, 2000)")
+    page.get_by_role("button", name="Run runbook").click()
+    grid = page.get_by_role("grid", name="Result 1")
+    stop = page.get_by_role("button", name="Stop")
+    for _ in range(2):  # as it is started, and as it is followed after a reload
+        expect(grid.get_by_role("gridcell", name="1", exact=True)).to_be_visible()
+        expect(page.get_by_role("region", name="Result 1")).to_contain_text("rows so far")
+        expect(stop).to_be_visible()
+        assert int(grid.get_attribute("aria-rowcount") or 0) < 2001
+        page.reload()
+    stop.click()
+    expect(page.get_by_role("alert")).to_contain_text("killed")
+    expect(page.get_by_role("region", name="Result 1")).not_to_contain_text("so far")
 
 
 def test_secrets_are_not_shown_and_hostile_texts_are_texts(admin: Visit, shelf: str, people: People) -> None:
@@ -355,9 +377,7 @@ def test_rule_decides_who_finds_a_runbook(
             expect(visit.page.get_by_role("link", name="say.runbook.sh")).to_have_count(0)
             visit.open("/runbooks/repositories")
             expect(visit.page.get_by_role("alert")).to_contain_text("administrators and auditors")
-        with visiting(browser, gateway) as visit:
-            visit.open("/runbooks/rules/unlock")
-            visit.log_in("carol@example.com")
+        with visiting_as(browser, gateway, "carol@example.com", "/runbooks/rules/unlock") as visit:
             expect(visit.page.get_by_label("Name", exact=True)).to_be_disabled()
             expect(visit.page.get_by_role("button", name="Delete rule")).to_have_count(0)
             visit.open("/runbooks/repositories")

@@ -126,9 +126,7 @@ def test_ending_all_logins_leads_to_the_login(browser: Browser, gateway: Gateway
 
 
 def test_auditor_reads_settings_and_has_none_of_the_server(browser: Browser, gateway: Gateway, people: People) -> None:
-    with visiting(browser, gateway, PHONE) as auditor:
-        auditor.open("/settings")
-        auditor.log_in("auditor@example.com")
+    with visiting_as(browser, gateway, "auditor@example.com", "/settings", size=PHONE) as auditor:
         page = auditor.page
         expect(page.get_by_role("button", name="Save organisation")).to_be_disabled()
         for name in ("Server", "Server log", "Organisations"):

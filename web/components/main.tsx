@@ -3,8 +3,11 @@ import "../src/base.css";
 import { type ReactNode, StrictMode, useRef } from "react";
 import { createRoot } from "react-dom/client";
 import { MaskFinder } from "../src/engines/masks";
+import { shownResult } from "../src/engines/results";
 import { Names } from "../src/engines/sql/completion";
 import { Grid } from "../src/parts/grid";
+import { Result } from "../src/parts/result";
+import { Results } from "../src/parts/results";
 import { type EditorHandle, SqlEditor } from "../src/screens/sql/editor";
 
 declare global {
@@ -40,10 +43,59 @@ const CARD = { rule: null, strategy: "replace", info_types: ["CREDIT_CARD"] };
 const MASKS = new MaskFinder({ masks: [CARD], cells: [[0, 1, 1, 0]] }, FIELDS);
 
 function Texts({ rows }: { rows: (string | null)[][] }) {
+  return <Grid label="Cells" columns={["plain", "masked"]} fields={FIELDS} rows={rows} masks={MASKS} />;
+}
+
+const TYPED = [
+  { name: "id", type: "int4", masked: null },
+  { name: "name", type: "text", masked: null },
+  { name: "data", type: "jsonb", masked: null },
+];
+const TYPED_ROWS = [
+  ["10", "beta", '{"id":12345678901234567890,"tags":["a","b"]}'],
+  ["9", "alpha", null],
+  [null, "gamma", "[]"],
+  ["-2", "x".repeat(400), "{broken"],
+];
+const NAME = { rule: "people", strategy: "hash", info_types: [] };
+
+/** The name of the first row is masked. */
+function Typed({ isGrowing }: { isGrowing: boolean }) {
   return (
-    <Grid label="Cells" columns={["plain", "masked"]} fields={FIELDS} rows={rows} maskAt={(...at) => MASKS.at(...at)} />
+    <Grid
+      label="Cells"
+      columns={TYPED.map(({ name }) => name)}
+      fields={TYPED}
+      rows={TYPED_ROWS}
+      masks={new MaskFinder({ masks: [NAME], cells: [[1, 0, 0, 0]] }, TYPED)}
+      isGrowing={isGrowing}
+    />
   );
 }
+
+const NOTHING = { columns: [], fields: [], masked: null, rows: [], tag: "", notices: [], truncated: false };
+
+/** A script of 300 statements, of which each tenth returns rows, and the last one fails. */
+function Script() {
+  const results = numbered(300).map((place) => {
+    const rows = { ...NOTHING, columns: ["n"], fields: [], rows: numbered(place).map((n) => [String(n)]) };
+    const result = place % 10 === 9 ? rows : { ...NOTHING, tag: `INSERT 0 ${place}` };
+    return shownResult({ ...result, error: place === 299 ? { severity: "ERROR", text: "no" } : null }, place);
+  });
+  return (
+    <div>
+      <Results results={results} />
+    </div>
+  );
+}
+
+function PlanOf({ lines }: { lines: string[] }) {
+  const rows = lines.map((line) => [line]);
+  return <Result result={shownResult({ ...NOTHING, columns: ["QUERY PLAN"], rows, tag: "EXPLAIN" }, 0)} />;
+}
+
+const SCAN = { "Node Type": "Seq Scan", "Relation Name": "orders", "Total Cost": 25, "Plan Rows": 9_000 };
+const PLAN = JSON.stringify([{ Plan: { "Node Type": "Sort", "Total Cost": 100, "Plan Rows": 9_000, Plans: [SCAN] } }]);
 
 const column = (name: string) => ({ name, type: "text" });
 const NAMES = new Names([
@@ -58,12 +110,16 @@ function Editor() {
       <SqlEditor
         label="Script"
         initial=""
+        initialRan={null}
+        isFocused
         dialect="postgres"
         names={NAMES}
         handle={handle}
         onChange={call("change")}
         onSelect={call("select")}
         onRun={call("run")}
+        onMarks={call("marks")}
+        onFormat={call("format")}
       />
       <button type="button" onClick={() => handle.current?.replace("select 'replaced'")}>
         Replace
@@ -90,6 +146,11 @@ const SCENES: Record<string, () => ReactNode> = {
       ]}
     />
   ),
+  typed: () => <Typed isGrowing={false} />,
+  growing: () => <Typed isGrowing />,
+  script: () => <Script />,
+  plan: () => <PlanOf lines={[PLAN]} />,
+  textPlan: () => <PlanOf lines={["Seq Scan on orders", "  Filter: (a = 1)"]} />,
   editor: () => <Editor />,
 };
 

@@ -6,10 +6,11 @@ import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { moveToOwnAddress } from "./app/address";
-import { router } from "./app/router";
+import { loadScreen, router } from "./app/router";
 
 const root = document.getElementById("root");
 if (root !== null && !moveToOwnAddress()) {
+  loadScreen();
   createRoot(root).render(
     <StrictMode>
       <RouterProvider router={router} />

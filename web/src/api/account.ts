@@ -3,6 +3,7 @@
 import { queryOptions, useSuspenseQuery } from "@tanstack/react-query";
 import { common } from "../messages/common";
 import { api, setCsrfToken, setLeaving, unwrap } from "./client";
+import { beginDrafts, forgetDrafts } from "./drafts";
 import { ApiError } from "./errors";
 import { announceLogOut, noteLogin } from "./login-keeper";
 import type { components } from "./schema";
@@ -31,10 +32,14 @@ export const userQuery = queryOptions({
   staleTime: 60_000,
   queryFn: async (): Promise<User | null> => {
     try {
+      const answered = api.GET("/api/userinfo"); // while the login is read
+      answered.catch(() => {}); // a gateway that is away is told of by the other request
       const session = await unwrap(api.GET("/api/login/session"));
       noteLogin(session);
       if (session.must_enrol_second_factor) throw new FactorRequired();
-      return await unwrap(api.GET("/api/userinfo"));
+      const user = await unwrap(answered);
+      void beginDrafts(user.id);
+      return user;
     } catch (error) {
       if (error instanceof ApiError && error.status === 401) return null;
       throw error;
@@ -114,6 +119,7 @@ async function endLogin(pending: Parameters<typeof unwrap>[0]): Promise<void> {
     await unwrap(pending);
     setCsrfToken(null);
     announceLogOut();
+    await forgetDrafts();
   } finally {
     setLeaving(false);
   }

@@ -28,3 +28,8 @@ export const connectionsById = (ids: readonly string[]) =>
 export function hasEditor({ type, access_mode_exec, access }: CatalogueRow): boolean {
   return type === "database" && access_mode_exec === "enabled" && (access?.uses.exec.allowed ?? true);
 }
+
+/** Whether the user can open it in a browser, at its `url`. */
+export function opensInBrowser<Row extends CatalogueRow>(row: Row): row is Row & { url: string } {
+  return row.url !== null && row.access_mode_connect === "enabled" && (row.access?.uses.connect.allowed ?? true);
+}

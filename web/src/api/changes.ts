@@ -3,10 +3,13 @@
 
 import type { Query, QueryClient } from "@tanstack/react-query";
 import { type Change, changeOf, everything, isAbout, SUBJECTS } from "../engines/live-queries";
-import { canRead } from "./client";
+import { canRead, timeSinceWrite } from "./client";
 
 /** Milliseconds between two requests for what events keep current, in case an event is lost. */
 export const FALLBACK_INTERVAL = 60_000;
+
+/** Milliseconds in which what was read before it is shown is not read again; an event still has it read. */
+export const JUST_READ = 5_000;
 
 const STREAM = "/api/events/stream";
 const LOCK = "postern changes";
@@ -17,8 +20,9 @@ const LONGEST = 10_000; // milliseconds for which a round is waited for: some re
 const FIRST_PAUSE = 1_000; // milliseconds before the stream is opened again; each failure doubles it
 const LONGEST_PAUSE = 60_000;
 
-/** Keep the data of this tab current from now on. Call what this returns to stop. */
-export function followChanges(queries: QueryClient): () => void {
+/** Keep the data of this tab current from now on. Call what this returns to stop. `position` is the gateway's place in
+ * its changes before this tab read anything. */
+export function followChanges(queries: QueryClient, position: string | null): () => void {
   const stop = new AbortController();
   const refresher = new Refresher(queries);
   const channel = new BroadcastChannel(CHANNEL);
@@ -28,7 +32,7 @@ export function followChanges(queries: QueryClient): () => void {
     channel.postMessage(change);
     refresher.add(change);
   };
-  void lead(stop.signal, tell);
+  void lead(stop.signal, position, tell);
   return () => {
     stop.abort();
     channel.close();
@@ -36,14 +40,19 @@ export function followChanges(queries: QueryClient): () => void {
 }
 
 /** Wait until no other tab holds the stream, then hold it. */
-async function lead(signal: AbortSignal, tell: (change: Change) => void): Promise<void> {
-  const hold = () => new Promise<void>((resolve) => holdStream(signal, tell, resolve));
+async function lead(signal: AbortSignal, position: string | null, tell: (change: Change) => void): Promise<void> {
+  const hold = () => new Promise<void>((resolve) => holdStream(signal, position, tell, resolve));
   // Browsers offer locks only to pages that came by HTTPS or from this machine. Without them, each tab has a stream.
   if (navigator.locks === undefined) return hold();
   await navigator.locks.request(LOCK, { signal }, hold).catch(() => {}); // it is stopped while it waits
 }
 
-function holdStream(signal: AbortSignal, tell: (change: Change) => void, onEnd: () => void): void {
+function holdStream(
+  signal: AbortSignal,
+  position: string | null,
+  tell: (change: Change) => void,
+  onEnd: () => void,
+): void {
   let stream: EventSource | null = null;
   let pause = FIRST_PAUSE;
   let timer = 0;
@@ -57,13 +66,13 @@ function holdStream(signal: AbortSignal, tell: (change: Change) => void, onEnd: 
     const session = await fetch("/api/login/session", { credentials: "same-origin" }).catch(() => null);
     await session?.text().catch(() => ""); // an answer that is not read keeps its connection
     if (signal.aborted) return;
-    if (session?.ok) return open();
+    if (session?.ok) return open(null);
     if (session?.status === 401) tell({ subject: "login", id: null, session_id: null });
     reopen();
   };
-  const open = () => {
-    const opened = new EventSource(STREAM);
-    let isContinued = false; // the browser reconnects with the last event's position: then nothing is missed
+  const open = (after: string | null) => {
+    const opened = new EventSource(after === null ? STREAM : `${STREAM}?after=${encodeURIComponent(after)}`);
+    let isContinued = after !== null; // the browser reconnects with the last event's position: then nothing is missed
     stream = opened;
     opened.addEventListener("ready", () => {
       pause = FIRST_PAUSE;
@@ -83,7 +92,7 @@ function holdStream(signal: AbortSignal, tell: (change: Change) => void, onEnd: 
     stream?.close();
     onEnd();
   });
-  open();
+  open(position);
 }
 
 /** Reads again what changes are about, in rounds: a busy gateway must not interrupt a request by the next one. */
@@ -102,9 +111,11 @@ class Refresher {
     this.isBusy = true;
     try {
       await pauseFor(GATHERED);
+      await ownWrites();
       while (this.changes.length > 0) {
         await Promise.race([this.refresh(this.changes.splice(0)), pauseFor(LONGEST)]);
         await pauseFor(BETWEEN);
+        await ownWrites();
       }
     } finally {
       this.isBusy = false;
@@ -122,6 +133,15 @@ class Refresher {
       refetchType: document.hidden ? "none" : "active", // a hidden page reads again when it is looked at
     });
   }
+}
+
+/**
+ * Wait until this page's own writes are answered, and it shows what comes after them: it would read again what it has
+ * just deleted.
+ */
+async function ownWrites(): Promise<void> {
+  const latest = performance.now() + LONGEST;
+  while (timeSinceWrite() < GATHERED && performance.now() < latest) await pauseFor(GATHERED);
 }
 
 /** What never becomes old: records of what has ended, and what somebody is editing. */

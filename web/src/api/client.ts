@@ -10,6 +10,8 @@ const LOGIN = "/api/login/session";
 
 let csrfToken: string | null = null;
 let isLeaving = false;
+let pendingWrites = 0;
+let lastWrite = 0;
 let onLoggedOut: () => void = () => {};
 
 export function setCsrfToken(token: string | null | undefined): void {
@@ -24,6 +26,11 @@ export function canRead(): boolean {
 /** Say whether the login of this page is ending. */
 export function setLeaving(leaving: boolean): void {
   isLeaving = leaving;
+}
+
+/** Milliseconds since this page's last write was answered; 0 while one is on its way. */
+export function timeSinceWrite(): number {
+  return pendingWrites > 0 ? 0 : performance.now() - lastWrite;
 }
 
 /** Wait for a request that replaces this browser's login. Until then events cause no reading with the old one. */
@@ -51,17 +58,30 @@ const protection: Middleware = {
   },
 };
 
-export const api = createClient<paths>({ baseUrl: "/", credentials: "same-origin", fetch: fetchWithToken });
+export const api = createClient<paths>({ baseUrl: "/", credentials: "same-origin", fetch: fetchAndCount });
 api.use(protection);
+
+/** Send a request; `timeSinceWrite` knows of writes. */
+async function fetchAndCount(request: Request): Promise<Response> {
+  if (!WRITES.has(request.method)) return fetch(request);
+  pendingWrites += 1;
+  try {
+    return await fetchWithToken(request);
+  } finally {
+    pendingWrites -= 1;
+    lastWrite = performance.now();
+  }
+}
 
 /** Another tab that renewed the login changed the CSRF token, too: read it again, and send the write once more. */
 async function fetchWithToken(request: Request): Promise<Response> {
-  if (!WRITES.has(request.method) || csrfToken === null) return fetch(request);
+  if (csrfToken === null) return fetch(request);
+  const sent = request.headers.get(CSRF_HEADER); // meanwhile something else can have read the new one
   const again = request.clone();
   const response = await fetch(request);
   if (response.status !== 403) return response;
   const renewed = (await readLogin())?.csrf_token ?? null;
-  if (renewed === null || renewed === csrfToken) return response;
+  if (renewed === null || renewed === sent) return response;
   csrfToken = renewed;
   again.headers.set(CSRF_HEADER, renewed);
   return fetch(again);
@@ -89,7 +109,8 @@ export async function unwrapVersioned<Data>(pending: Promise<Result<Data>>): Pro
   if (response.ok) return { item: data as Data, version: response.headers.get("ETag") ?? "" };
   if (response.status === 401 && (response.url.endsWith(LOGIN) || (await readLogin()) === null)) onLoggedOut();
   const requestId = response.headers.get("X-Request-ID") ?? "";
-  throw new ApiError(response.status, messageOf(error, response.status), requestId);
+  const code = response.headers.get("Postern-Error") ?? "";
+  throw new ApiError(response.status, messageOf(error, response.status), requestId, code);
 }
 
 /**

@@ -4,6 +4,8 @@ export class ApiError extends Error {
     readonly status: number,
     message: string,
     readonly requestId: string,
+    /** Which error it is, where more than the status matters: `step-up-required`. */
+    readonly code = "",
   ) {
     super(message);
     this.name = "ApiError";

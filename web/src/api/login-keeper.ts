@@ -2,6 +2,7 @@
 
 import { mustRenew, type TokenLife } from "../engines/renewal";
 import { api, setCsrfToken, unwrap } from "./client";
+import { forgetDrafts } from "./drafts";
 import type { components } from "./schema";
 
 type LoginSession = components["schemas"]["LoginSessionAnswer"];
@@ -30,7 +31,9 @@ export function announceLogOut(): void {
 export function keepLogin(onLoggedOut: () => void): void {
   for (const use of USES) addEventListener(use, () => (usedAt = Date.now()), { capture: true, passive: true });
   channel.addEventListener("message", (event: MessageEvent<unknown>) => {
-    if (event.data === "logged out") onLoggedOut();
+    if (event.data !== "logged out") return;
+    void forgetDrafts(); // also what this tab stored after the other one removed them
+    onLoggedOut();
   });
   setInterval(() => renewIfDue().catch(() => {}), OFTEN); // a gateway that is away is asked again
 }

@@ -4,7 +4,7 @@ import { queryOptions } from "@tanstack/react-query";
 import { api, unwrap } from "./client";
 import { ApiError } from "./errors";
 import type { components } from "./schema";
-import { type Execution, execution, FIRST_WAIT } from "./scripts";
+import { type Execution, execution, firstWait } from "./scripts";
 
 export type Parameter = components["schemas"]["ParameterAnswer"];
 export type Runbook = components["schemas"]["RunbookAnswer"];
@@ -65,9 +65,18 @@ export interface RunbookRequest extends Filling {
   commit: string;
   /** Fields of the issue that the session opens. */
   issueFields: Record<string, string>;
+  /** Whether the runbook returns rows, which are read while it runs. */
+  returnsRows: boolean;
 }
 
-export function startRunbook({ reason, commit, issueFields, ...filling }: RunbookRequest): Promise<Execution> {
+/** Start a runbook. */
+export function startRunbook({
+  reason,
+  commit,
+  issueFields,
+  returnsRows,
+  ...filling
+}: RunbookRequest): Promise<Execution> {
   const body = {
     ...bodyOf(filling),
     reason,
@@ -75,5 +84,6 @@ export function startRunbook({ reason, commit, issueFields, ...filling }: Runboo
     format: "text" as const,
     ...(Object.keys(issueFields).length > 0 && { tracker_fields: issueFields }),
   };
-  return execution(api.POST("/api/runbooks/exec", { params: { header: { prefer: FIRST_WAIT } }, body }));
+  const params = { header: { prefer: firstWait(returnsRows) } };
+  return execution(api.POST("/api/runbooks/exec", { params, body }));
 }

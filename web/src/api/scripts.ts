@@ -16,9 +16,14 @@ import type { components } from "./schema";
 export type Execution = components["schemas"]["ExecAnswer"];
 export type ScriptError = NonNullable<Execution["error"]>;
 
-export const FIRST_WAIT = "wait=2"; // seconds that an answer may take; a longer script is asked for again
+const FIRST_WAIT = "wait=2"; // seconds that an answer may take; a longer script is asked for again
 const AT_ONCE = "wait=0"; // for scripts whose rows are read while they run
 const NEXT_WAIT = 20; // seconds
+
+/** Return how long the first answer of a script may take. `atOnce`: its rows are read while it runs. */
+export function firstWait(atOnce: boolean): string {
+  return atOnce ? AT_ONCE : FIRST_WAIT;
+}
 
 /** Return the state of a run. The client's types make lists of its tuples. */
 export function execution(pending: Parameters<typeof unwrap>[0]): Promise<Execution> {
@@ -31,6 +36,37 @@ export interface Script {
   script: string;
   reason: string;
   parameters?: Record<string, string | null>;
+}
+
+// Subtypes of connections whose results are rows; others print text.
+const WITH_ROWS = new Set(["postgres", "mysql", "mongodb", "dynamodb", "cloudwatch", "httpproxy"]);
+
+/** Whether scripts on a connection of this subtype return rows, which `followResults` reads while they run. */
+export function returnsRows(subtype: string): boolean {
+  return WITH_ROWS.has(subtype);
+}
+
+/** Whether sessions of this subtype are HTTP exchanges, which can be downloaded as an HTTP archive. */
+export function isHttp(subtype: string): boolean {
+  return subtype === "httpproxy";
+}
+
+const OPAQUE = new Set(["tcp"]); // subtypes whose bytes Postern passes on unread
+
+/** Whether connections of this subtype only pass bytes on: no scripts, and a local port or a certificate to connect. */
+export function isOpaque(subtype: string): boolean {
+  return OPAQUE.has(subtype);
+}
+
+/** Whether sessions of this subtype show what a terminal would. */
+export function isTerminal(subtype: string): boolean {
+  return !returnsRows(subtype) && !isOpaque(subtype);
+}
+
+/** Whether the script of a session returns rows. */
+export async function sessionReturnsRows(id: string): Promise<boolean> {
+  const session = await unwrap(api.GET("/api/sessions/{session_id}", { params: { path: { session_id: id } } }));
+  return returnsRows((session as { connection_subtype: string }).connection_subtype);
 }
 
 /** Start a script, whose rows `followResults` reads. */
@@ -47,7 +83,7 @@ export function followScript(id: string, seconds = NEXT_WAIT): Promise<Execution
 
 /** Run a script whose review is approved. `atOnce`: return as soon as it runs. */
 export function continueScript(id: string, atOnce = false): Promise<Execution> {
-  const params = { path: { session_id: id }, header: { prefer: atOnce ? AT_ONCE : FIRST_WAIT } };
+  const params = { path: { session_id: id }, header: { prefer: firstWait(atOnce) } };
   return execution(api.POST("/api/sessions/{session_id}/exec", { params }));
 }
 
@@ -55,13 +91,17 @@ export async function stopScript(id: string): Promise<void> {
   await unwrap(api.POST("/api/sessions/{session_id}/kill", { params: { path: { session_id: id } } }));
 }
 
-const NOTICES_HELD = 2_000; // milliseconds until a page notices that a statement is held
+// Milliseconds until a page notices that a statement is held. Most scripts have ended before the first.
+const FIRST_NOTICES_HELD = 500;
+const NOTICES_HELD = 2_000;
 
 /** The review that a statement of a running script waits for, or null. A script has one at a time. */
 export const heldStatementQuery = (session: string) =>
   queryOptions({
     queryKey: ["reviews", "held", session],
-    refetchInterval: NOTICES_HELD,
+    initialData: null,
+    staleTime: FIRST_NOTICES_HELD,
+    refetchInterval: ({ state }) => (state.dataUpdateCount === 0 ? FIRST_NOTICES_HELD : NOTICES_HELD),
     queryFn: async () => {
       const query = { session, status: "PENDING" as const, limit: 1 };
       return (await unwrap(api.GET("/api/reviews", { params: { query } }))).data[0] ?? null;

@@ -1,6 +1,6 @@
 import type { Preferences } from "../engines/preferences";
 
-const STORED = "postern appearance"; // read by public/appearance.js before anything is painted
+const STORED = "postern appearance"; // read by public/start.js before anything is painted
 
 /** Show the page in the theme and density that the user chose, and remember them for the next visit. */
 export function applyAppearance({ theme, density }: Pick<Preferences, "theme" | "density">): void {

@@ -12,6 +12,7 @@ export const text = {
   masking: "Masking",
   reviewRules: "Review rules",
   accessRules: "Access rules",
+  networkRules: "Network rules",
   people: "People and agents",
   allPeople: "People",
   agents: "Agents",

@@ -11,6 +11,7 @@ import {
   House,
   KeyRound,
   type LucideIcon,
+  Network,
   ScrollText,
   Server,
   Settings,
@@ -59,6 +60,7 @@ export const PLACES: PlaceGroup[] = [
       { to: "/masking", title: text.masking, Icon: EyeOff },
       { to: "/review-rules", title: text.reviewRules, Icon: ClipboardCheck },
       { to: "/access-rules", title: text.accessRules, Icon: KeyRound },
+      { to: "/network-rules", title: text.networkRules, Icon: Network },
     ],
   },
   {

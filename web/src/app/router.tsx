@@ -1,7 +1,9 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { createRouter } from "@tanstack/react-router";
+import { type User, userQuery } from "../api/account";
 import { handleLoggedOut } from "../api/client";
 import { ApiError } from "../api/errors";
+import { prefetchHome } from "../api/home";
 import { keepLogin } from "../api/login-keeper";
 import { loginSearch } from "../engines/next";
 import { accessRuleRoutes } from "../screens/access-rules/routes";
@@ -15,6 +17,7 @@ import { integrationRoutes } from "../screens/integrations/routes";
 import { loginRoutes } from "../screens/login/routes";
 import { maskingRoutes } from "../screens/masking/routes";
 import { meRoutes, requiredFactorRoutes } from "../screens/me/routes";
+import { networkRuleRoutes } from "../screens/network-rules/routes";
 import { peopleRoutes } from "../screens/people/routes";
 import { reportRoutes } from "../screens/reports/routes";
 import { retentionRoutes } from "../screens/retention/routes";
@@ -48,6 +51,7 @@ const routeTree = rootRoute.addChildren([
     ...terminalRoutes,
     ...guardrailRoutes,
     ...maskingRoutes,
+    ...networkRuleRoutes,
     ...reviewRuleRoutes,
     ...accessRuleRoutes,
     ...peopleRoutes,
@@ -70,6 +74,17 @@ export const router = createRouter({
   scrollRestoration: false, // it needs an inline script, which the policy forbids
   Wrap: ({ children }) => <QueryClientProvider client={queries}>{children}</QueryClientProvider>,
 });
+
+/** Load the scripts of the screen at this address, and what home shows, before anything is drawn. */
+export function loadScreen(): void {
+  const [routes] = router.getMatchedRoutes(router.latestLocation.pathname);
+  for (const route of routes) {
+    router.loadRouteChunk(route)?.catch(() => {}); // the screen tries again, and says what failed
+  }
+  if (router.latestLocation.pathname !== "/") return;
+  const read = (user: User | null) => user && prefetchHome(queries, user.email);
+  queries.ensureQueryData(userQuery).then(read, () => {}); // the same
+}
 
 /** A login that ended while a page is open: its data goes, and the next login leads back to the page. */
 function leadToLogin(): void {

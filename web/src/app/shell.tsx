@@ -25,7 +25,10 @@ export function Shell() {
   const preferences = usePreferences();
   const [opened, setOpened] = useShortcuts(preferences.hasLetterKeys);
   const queries = useQueryClient();
-  useEffect(() => followChanges(queries), [queries]);
+  useEffect(() => {
+    const user = queries.getQueryData(userQuery.queryKey); // what the screen shows is read after it
+    return followChanges(queries, user?.changes_position ?? null);
+  }, [queries]);
   useAppearance();
   const close = () => setOpened(null);
   return (

@@ -23,7 +23,15 @@ export function isWithin({ top, bottom, left, right }: Range, row: number, colum
   return row >= top && row <= bottom && column >= left && column <= right;
 }
 
-/** Return the values of a rectangle. */
-export function valuesOf<Value>(rows: readonly (readonly Value[])[], { top, bottom, left, right }: Range): Value[][] {
-  return rows.slice(top, bottom + 1).map((row) => row.slice(left, right + 1));
+/** Return the values of a rectangle among rows that are shown in this order; null: as they came. */
+export function valuesOf<Value>(
+  rows: readonly (readonly Value[])[],
+  { top, bottom, left, right }: Range,
+  order: ArrayLike<number> | null = null,
+): Value[][] {
+  const count = Math.min(bottom + 1, order ? order.length : rows.length) - top;
+  return Array.from({ length: Math.max(count, 0) }, (_, place) => {
+    const row = order ? (order[top + place] ?? -1) : top + place;
+    return (rows[row] ?? []).slice(left, right + 1);
+  });
 }

@@ -29,12 +29,14 @@ export class MaskFinder {
   private readonly runs = new Map<number, MaskedRun[]>();
   private readonly masks: Mask[] = [];
   private readonly places = new Map<string, number>(); // of masks, by what they say
+  private readonly ofFields: (Mask | null)[]; // the same object for each cell, so that a cell is not drawn again
   private readonly used = new Map<number, Set<number>>(); // places of a column's masks
 
   constructor(
     masked: Pick<MaskedCells, "masks" | "cells"> | null,
     private readonly fields: readonly ResultField[],
   ) {
+    this.ofFields = fields.map(({ masked }) => (masked ? { ...masked, info_types: [] } : null));
     if (masked) this.add(masked);
   }
 
@@ -49,9 +51,7 @@ export class MaskFinder {
   at(row: number, column: number): Mask | null {
     const run = runAt(this.runs.get(column) ?? [], row);
     const mask = run && this.masks[run[3]];
-    if (mask) return mask;
-    const field = this.fields[column]?.masked;
-    return field ? { ...field, info_types: [] } : null;
+    return mask ?? this.ofFields[column] ?? null;
   }
 
   /** Return the columns that have masked cells, each with its masks. */

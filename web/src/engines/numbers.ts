@@ -1,9 +1,13 @@
 // Numbers and sizes in the reader's language.
 
+import { once } from "./once";
+
 const BYTE_UNITS = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"] as const;
 
+const plain = once((language) => new Intl.NumberFormat(language));
+
 export function formatNumber(value: number, language: string): string {
-  return new Intl.NumberFormat(language).format(value);
+  return plain(language).format(value);
 }
 
 /** Return a size in the unit that makes it shortest: "1.5 GB". */

@@ -6,6 +6,8 @@ const SCREENS: Record<string, string> = {
   guardrails: "/guardrails",
   "datamasking-rules": "/masking",
   "access-rules": "/access-rules",
+  "network-rules": "/network-rules",
+  "federation-rules": "/people/federation-rules",
   "access-requests/rules": "/review-rules",
   users: "/people",
   agents: "/agents",

@@ -18,6 +18,8 @@ export interface StatementResult {
   tag: string;
   notices: Notice[];
   truncated: boolean;
+  /** Why the statement failed. */
+  error?: Notice | null;
 }
 
 /** The result of one statement as a page shows it. */
@@ -33,6 +35,8 @@ export interface ShownResult {
   notices: Notice[];
   tag: string;
   isTruncated: boolean;
+  /** The statement ended with an error. */
+  isFailed: boolean;
   /** The statement runs: more rows can come. */
   isOpen: boolean;
 }
@@ -53,6 +57,7 @@ export function shownResult(result: StatementResult, index: number): ShownResult
     notices,
     tag,
     isTruncated: truncated,
+    isFailed: Boolean(result.error),
     isOpen: false,
   };
 }
@@ -118,7 +123,7 @@ export class ResultStream {
         this.at(line.result).close(line.tag);
         break;
       case "error":
-        this.results.get(line.result)?.close();
+        this.results.get(line.result)?.fail();
         break;
       case "end":
         this.finish(line.truncated);
@@ -152,13 +157,15 @@ export class ResultStream {
 /** The gateway ended a stream before the script, for this reason. */
 export class StreamCut extends Error {}
 
+const OPEN = { isTruncated: false, isFailed: false, isOpen: true };
+
 /** A result that gains rows. */
 class Growing {
   private value: ShownResult;
 
   constructor(number: number) {
     const empty = { columns: [], fields: [], rows: [], notices: [], incompleteFrom: null };
-    this.value = { ...empty, number, masks: new MaskFinder(null, []), tag: "", isTruncated: false, isOpen: true };
+    this.value = { ...empty, number, masks: new MaskFinder(null, []), tag: "", ...OPEN };
   }
 
   get isTruncated(): boolean {
@@ -195,6 +202,10 @@ class Growing {
 
   close(tag = this.value.tag): void {
     if (this.value.isOpen || tag !== this.value.tag) this.set({ isOpen: false, tag });
+  }
+
+  fail(): void {
+    this.set({ isOpen: false, isFailed: true });
   }
 
   private set(part: Partial<ShownResult>): void {

@@ -28,6 +28,21 @@ test("values are sent in base64 of UTF-8, references as they are", () => {
   expect(secretOf(typed)).toEqual({ "envvar:HOST": "ZMO2bcOkbmU=", "envvar:PORT": "_envjson:DB:port" });
 });
 
+test.each(["_aws:shop:", "_vaultkv2:kv/shop:password", "_identity:aws:eu-central-1"])("%s is a reference", (value) => {
+  const typed = fieldsOf({}, {}, KEYS).map((field) => (field.name === "PASS" ? { ...field, value } : field));
+  expect(secretOf(typed)).toEqual({ "envvar:PASS": value });
+});
+
 test("files of commands stay files", () => {
   expect(secretOf(fieldsOf({ "filesystem:KUBECONFIG": null }, {}, []))).toEqual({ "filesystem:KUBECONFIG": null });
+});
+
+test("keys of which there can be any number come after the others", () => {
+  const fields = fieldsOf({ "envvar:HEADER_X_API_KEY": null, "envvar:HOST": null }, {}, KEYS);
+  expect(fields.map(({ name, isPrivate }) => [name, isPrivate])).toEqual([
+    ["HOST", false],
+    ["PORT", false],
+    ["PASS", true],
+    ["HEADER_X_API_KEY", true],
+  ]);
 });

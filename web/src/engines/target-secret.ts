@@ -17,7 +17,7 @@ interface Key {
   is_private: boolean;
 }
 
-const REFERENCE = /^_[a-z]+:/; // the gateway reads it from elsewhere at each session: it is no value
+const REFERENCE = /^_[a-z]+\d?:/; // the gateway reads it from elsewhere at each session: it is no value
 
 export const blankField: SecretField = { kind: "envvar", name: "", value: "", isStored: false, isPrivate: true };
 
@@ -33,9 +33,10 @@ export function fieldsOf(
     return { kind, name, value: secret[key] ?? readable[name] ?? "", isStored: true, isPrivate: isPrivate(name) };
   });
   const names = keys.map(({ name }) => name);
+  const place = (name: string) => (names.includes(name) ? names.indexOf(name) : names.length); // others come last
   const missing = names.filter((name) => !stored.some((field) => field.name === name));
   const blank = missing.map((name): SecretField => ({ ...blankField, name, isPrivate: isPrivate(name) }));
-  return [...stored, ...blank].sort((first, second) => names.indexOf(first.name) - names.indexOf(second.name));
+  return [...stored, ...blank].sort((first, second) => place(first.name) - place(second.name));
 }
 
 /** Return the secret to send: null keeps what is stored, and what is left out is removed. */

@@ -1,5 +1,7 @@
 // Times and durations in the reader's language and time zone.
 
+import { once } from "./once";
+
 const DAY = 86_400; // seconds
 
 const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
@@ -9,6 +11,11 @@ const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["second", 1],
 ];
 
+const relative = once((language) => new Intl.RelativeTimeFormat(language, { numeric: "auto" }));
+const exact = once((language) => new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "long" }));
+const list = once((language) => new Intl.ListFormat(language, { type: "unit" }));
+const units = once((language, unit) => new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay: "short" }));
+
 /**
  * Return how far a time is from `now`: "2 hours ago", "in 5 minutes". Days are counted from two on: 30 hours can end
  * tomorrow, or on the day after.
@@ -17,12 +24,12 @@ export function relativeTime(iso: string, now: number, language: string): string
   const seconds = (Date.parse(iso) - now) / 1_000;
   const isFit = (size: number) => Math.abs(seconds) >= (size === DAY ? 2 * DAY : size);
   const [unit, size] = UNITS.find(([, size]) => isFit(size)) ?? ["second", 1];
-  return new Intl.RelativeTimeFormat(language, { numeric: "auto" }).format(Math.round(seconds / size), unit);
+  return relative(language).format(Math.round(seconds / size), unit);
 }
 
 /** Return a time to the second with its zone, for tooltips and details. */
 export function exactTime(iso: string, language: string): string {
-  return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "long" }).format(new Date(iso));
+  return exact(language).format(new Date(iso));
 }
 
 /** Return a time with its day of the week as the clocks of a zone show it, and the name of the zone's time. */
@@ -40,12 +47,9 @@ export function duration(seconds: number, language: string): string {
   for (const [unit, size] of UNITS) {
     const count = Math.floor(rest / size);
     rest -= count * size;
-    if (count)
-      parts.push(
-        new Intl.NumberFormat(language, { style: "unit", unit: unit as string, unitDisplay: "short" }).format(count),
-      );
+    if (count) parts.push(units(language, unit).format(count));
   }
-  return new Intl.ListFormat(language, { type: "unit" }).format(parts);
+  return list(language).format(parts);
 }
 
 /** Return milliseconds as a player shows them: "1:05", or "1:02:03" from an hour on. */

@@ -97,6 +97,7 @@ function Editor<Item, Draft, Body>({
 }: EditorProps<Item, Draft, Body>) {
   const queries = useQueryClient();
   const [draft, setDraft] = useState(start);
+  const [unchanged] = useState(start); // `start` is another object in each rendering
   const refresh = () => queries.invalidateQueries({ queryKey: [resource.path] });
   const save = useMutation({
     mutationFn: () => {
@@ -122,8 +123,9 @@ function Editor<Item, Draft, Body>({
         isBusy={save.isPending}
         isReadOnly={isReadOnly}
         error={isStale ? null : save.error}
-        isSaved={isSaved && draft === start}
+        isSaved={isSaved && draft === unchanged}
       >
+        <ManagedBy item={saved?.item} />
         {children(draft, (part) => setDraft((before) => ({ ...before, ...part })), saved?.item ?? null)}
         {isStale && (
           <Notice kind="held">
@@ -155,5 +157,16 @@ function Editor<Item, Draft, Body>({
       {editor}
       <div className={styles.beside}>{beside(draft, saved?.item ?? null)}</div>
     </div>
+  );
+}
+
+/** What manages the resource, if a configuration in files or an agent does. */
+function ManagedBy({ item }: { item: unknown }) {
+  const manager = (item as { managed_by?: string | null } | undefined)?.managed_by;
+  if (!manager) return null;
+  return (
+    <Notice kind="info">
+      <p>{manager.startsWith("agent:") ? common.managedByAgent(manager) : common.managedByFiles(manager)}</p>
+    </Notice>
   );
 }

@@ -1,19 +1,22 @@
-import { memo } from "react";
+import { memo, useMemo } from "react";
 import type { MaskFinder } from "../engines/masks";
 import { withoutRepeats } from "../engines/notices";
+import { planOf } from "../engines/plan";
 import type { ShownResult } from "../engines/results";
 import { counted } from "../messages";
 import { common } from "../messages/common";
 import { Grid } from "./grid";
 import { MarkedText } from "./marked-text";
+import { PlanView } from "./plan-view";
 import styles from "./result.module.css";
 
 /**
  * The rows that a statement returned, with marks where they were masked, and what says how many there are. While more
- * come, a screen reader is not told each number.
+ * come, a screen reader is not told each number. The plan of a query is shown as a tree or a text.
  */
 export const Result = memo(function Result({ result }: { result: ShownResult }) {
-  const { columns, fields, rows, masks, incompleteFrom, isOpen } = result;
+  const { columns, rows, masks, incompleteFrom, isOpen } = result;
+  const plan = useMemo(() => planOf(result), [result]);
   const label = common.result(result.number);
   const hasRows = columns.length > 0;
   return (
@@ -24,24 +27,31 @@ export const Result = memo(function Result({ result }: { result: ShownResult }) 
           {notice.severity}: <MarkedText text={notice.text} />
         </p>
       ))}
-      {hasRows && (
-        <Grid
-          label={label}
-          columns={columns}
-          rows={rows}
-          fields={fields}
-          maskAt={(row, column) => masks.at(row, column)}
-        />
-      )}
+      {plan && <PlanView plan={plan} />}
+      {hasRows && !plan && <Rows result={result} />}
       <Legend masks={masks} />
       {incompleteFrom !== null && <p className="secondary">{common.marksIncomplete(incompleteFrom)}</p>}
       <p role={isOpen ? undefined : "status"} className="secondary">
         {hasRows ? counted(isOpen ? common.rowsSoFar : common.rows, rows.length) : result.tag}
         {result.isTruncated && ` · ${common.cutByRecording}`}
+        {result.isFailed && ` ${common.results.failedHere}`}
       </p>
     </section>
   );
 });
+
+function Rows({ result: { number, columns, fields, rows, masks, isOpen } }: { result: ShownResult }) {
+  return (
+    <Grid
+      label={common.result(number)}
+      columns={columns}
+      rows={rows}
+      fields={fields}
+      masks={masks}
+      isGrowing={isOpen}
+    />
+  );
+}
 
 function Legend({ masks }: { masks: MaskFinder }) {
   const columns = masks.columns();

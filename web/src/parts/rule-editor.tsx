@@ -6,7 +6,14 @@ import { Page } from "./page";
 import { ResourceEditor } from "./resource-editor";
 
 /** Where the rules of one kind are listed; each rule is below it, by its name. */
-export type RulesPath = "/access-rules" | "/guardrails" | "/masking" | "/review-rules" | "/runbooks/rules";
+export type RulesPath =
+  | "/access-rules"
+  | "/guardrails"
+  | "/masking"
+  | "/network-rules"
+  | "/people/federation-rules"
+  | "/review-rules"
+  | "/runbooks/rules";
 
 type EditorProps<Item, Draft, Body> = ComponentProps<typeof ResourceEditor<Item, Draft, Body>>;
 

@@ -1,4 +1,5 @@
 import { useConnections } from "../api/lists";
+import { useNames } from "../api/names";
 import { tagsOf } from "../engines/coverage";
 import { common } from "../messages/common";
 import { Coverage } from "./coverage";
@@ -23,6 +24,26 @@ export function NameFields({ draft, set }: { draft: NameDraft; set: (part: Parti
         maxLength={10_000}
       />
     </>
+  );
+}
+
+interface GroupsProps {
+  draft: { groups: string[] };
+  set: (part: { groups: string[] }) => void;
+  text: { groups: string; groupsHint: string };
+}
+
+/** The groups that a rule is for. */
+export function GroupsField({ draft, set, text }: GroupsProps) {
+  return (
+    <Names
+      label={text.groups}
+      hint={text.groupsHint}
+      options={useNames("/api/users/groups")}
+      value={draft.groups}
+      onChange={(groups) => set({ groups })}
+      allowsOthers
+    />
   );
 }
 

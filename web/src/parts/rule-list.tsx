@@ -3,6 +3,7 @@ import { useUser } from "../api/account";
 import { useConnections } from "../api/lists";
 import { usePages } from "../api/pages";
 import { addressOf, type Resource } from "../api/resource";
+import type { Covering } from "../engines/coverage";
 import { type Counted, counted } from "../messages";
 import { common } from "../messages/common";
 import { Copy } from "./copy";
@@ -114,6 +115,14 @@ export function NoRules({ path, create, command, children }: NoRulesProps) {
       )}
     </div>
   );
+}
+
+/** What a rule covers: connections by name, and those with all of its tags. `none`: what it covers without either. */
+export function Covers({ rule, none = "" }: { rule: Covering; none?: string }) {
+  const { connection_names, connection_tags } = rule;
+  const tags = Object.entries(connection_tags).map(([key, value]) => `${key}=${value}`);
+  const parts = [...connection_names, ...(tags.length > 0 ? [common.allWith(tags.join(", "))] : [])];
+  return parts.length > 0 ? <MarkedText text={parts.join(", ")} /> : none;
 }
 
 /** The names of the first connections that a rule applies to. */

@@ -6,7 +6,7 @@ import { runs } from "../messages/runs";
 import { Button } from "./button";
 import { MarkedText } from "./marked-text";
 import { Failure, Notice } from "./notice";
-import { Result } from "./result";
+import { Results } from "./results";
 import type { Run } from "./use-run";
 
 interface Props {
@@ -15,23 +15,21 @@ interface Props {
   statements?: number;
 }
 
-/** What came of a run: rows, an error where it happened, or whom it waits for. */
+/** What came of a run: rows, an error where it happened, or whom it waits for. The error is seen beside each result. */
 export function RunOutcome({ run: { phase, state, results, progress, error, proceed }, statements = 0 }: Props) {
   return (
     <>
       {error && <Failure error={error} />}
       {phase === "starting" && <p role="status">{runs.starting}</p>}
       {phase === "running" && state && <Running session={state.session_id} />}
-      {phase === "running" && progress && (
+      {phase === "running" && progress && (statements === 0 || progress.done < statements) && (
         <p className="secondary">{runs.progress(progress.done, statements, progress.rows)}</p>
       )}
       {phase === "waiting" && state?.review && <Held review={state.review} what={runs.held} next={runs.continues} />}
       {phase === "approved" && state && <Approved onProceed={() => proceed(state.session_id)} />}
       {phase === "refused" && state?.review && <NotRun review={state.review} />}
       {state?.error && <Refusal error={state.error} />}
-      {results?.map((result) => (
-        <Result key={result.number} result={result} />
-      ))}
+      {results && <Results results={results} statements={statements} />}
     </>
   );
 }

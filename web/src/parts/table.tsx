@@ -43,8 +43,13 @@ export function Table<Row>({ label, columns, rows, keyOf }: Props<Row>) {
   );
 }
 
-/** Drawn again only if its row or the columns are others, so that a long list grows by a page as fast as a short one. */
-const TableRow = memo(function TableRow<Row>({ columns, row }: Pick<Props<Row>, "columns"> & { row: Row }) {
+interface RowProps<Row> {
+  columns: Column<Row>[];
+  row: Row;
+}
+
+/** Drawn again only if its row or a column is another, so that a long list grows by a page as fast as a short one. */
+const TableRow = memo(function TableRow<Row>({ columns, row }: RowProps<Row>) {
   return (
     <tr>
       {columns.map((column) => (
@@ -54,7 +59,15 @@ const TableRow = memo(function TableRow<Row>({ columns, row }: Pick<Props<Row>, 
       ))}
     </tr>
   );
-}) as <Row>(props: Pick<Props<Row>, "columns"> & { row: Row }) => ReactNode;
+}, isSameRow) as <Row>(props: RowProps<Row>) => ReactNode;
+
+function isSameRow<Row>(before: RowProps<Row>, now: RowProps<Row>): boolean {
+  return (
+    before.row === now.row &&
+    before.columns.length === now.columns.length &&
+    before.columns.every((column, index) => column === now.columns[index])
+  );
+}
 
 /** Rows of the size that is to come, shown only if loading takes longer than a moment. */
 export function Skeleton({ rows = 8 }: { rows?: number }) {

@@ -57,9 +57,10 @@ function openTerminal(place: HTMLElement, label: string, acceptsInput: boolean, 
   const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "";
   keepToStylePolicy(nonce);
   const style = getComputedStyle(document.documentElement);
+  // Its cursor does not blink unless a program asks for that: it is an animation, which makes 60 frames a second, and
+  // what comes for a key waits for the frame after it.
   const terminal = new Terminal({
     disableStdin: !acceptsInput,
-    cursorBlink: acceptsInput,
     fontFamily: style.getPropertyValue("--mono"),
     fontSize,
     minimumContrastRatio: 4.5, // programs choose colours for a dark ground

@@ -38,11 +38,17 @@ interface Followed {
   stop: AbortController;
 }
 
+/** Whether rows of a run are shown while they come: known from the start, or asked for each session. */
+type ShowsRows = boolean | ((session: string) => Promise<boolean>);
+
 /**
  * Run what `send` sends, one at a time. A run that waits for a review continues once that is approved. `showsRows`: it
- * runs statements on a database, whose rows are shown while they come.
+ * runs statements on a database, whose rows are shown while they come. Give the same function at each call.
  */
-export function useRun<Request>(send: (request: Request) => Promise<Execution>, showsRows = false): Runner<Request> {
+export function useRun<Request>(
+  send: (request: Request) => Promise<Execution>,
+  showsRows: ShowsRows = false,
+): Runner<Request> {
   const [run, setRun] = useState(NOTHING);
   const current = useRef<Followed | null>(null);
 
@@ -83,7 +89,10 @@ export function useRun<Request>(send: (request: Request) => Promise<Execution>, 
   );
 
   const proceed = useCallback(
-    (session: string) => begin(followed(session), continueScript(session, showsRows), true),
+    (session: string) => {
+      const first = hasRows(showsRows, session).then((atOnce) => continueScript(session, atOnce));
+      begin(followed(session), first, true);
+    },
     [begin, showsRows],
   );
 
@@ -101,10 +110,14 @@ function followed(session: string): Followed {
   return { session, stop: new AbortController() };
 }
 
+async function hasRows(showsRows: ShowsRows, session: string): Promise<boolean> {
+  return typeof showsRows === "boolean" ? showsRows : showsRows(session);
+}
+
 interface Following {
   /** Whether the user wants it to run as soon as it can; who only opens a link does not. */
   isAsked: boolean;
-  showsRows: boolean;
+  showsRows: ShowsRows;
   /** Aborted when the page was left, or follows another run. */
   signal: AbortSignal;
   set: (part: Partial<Run>) => void;
@@ -114,6 +127,7 @@ async function follow(first: Promise<Execution>, { isAsked, showsRows, signal, s
   let state = await first;
   let waited = isAsked;
   let results: ShownResult[] | null = null;
+  let isStreamed: boolean | null = null; // not known yet
   while (!signal.aborted) {
     const step = nextStep(state);
     if (step === "over") return set({ state, phase: "refused" });
@@ -121,14 +135,15 @@ async function follow(first: Promise<Execution>, { isAsked, showsRows, signal, s
     if (step === "continue" && !waited) return set({ state, phase: "approved" });
     waited = true;
     set({ state, phase: state.output_status === "waiting" ? "waiting" : "running" });
-    if (showsRows && state.output_status === "running") {
+    isStreamed ??= await hasRows(showsRows, state.session_id);
+    if (isStreamed && state.output_status === "running") {
       results = await rowsOf(state.session_id, signal, set);
     } else {
       await new Promise((resolve) => setTimeout(resolve, BETWEEN));
     }
     if (signal.aborted) return;
     const id = state.session_id;
-    state = await (step === "continue" ? continueScript(id, showsRows) : followScript(id));
+    state = await (step === "continue" ? continueScript(id, isStreamed) : followScript(id));
   }
 }
 

@@ -1,6 +1,8 @@
 // What to offer at the cursor of a SQL text, from the names of the database: columns of the statement's tables first.
 
+import { hasCommands } from "./commands";
 import { codeOf, statementAt } from "./scan";
+import { quoteShell } from "./shell";
 
 export interface Table {
   schema: string;
@@ -12,7 +14,7 @@ export interface Suggestion {
   label: string;
   /** The type of a column, or the schema of a table. */
   detail: string;
-  kind: "column" | "table";
+  kind: "column" | "table" | "method";
 }
 
 /** All tables by their names in lower case; several schemas can have one of the same name. */
@@ -46,7 +48,7 @@ const QUALIFIED = /([A-Za-z_]\w*|"[^"]+")\.(\w*)$/;
 
 /** Return what fits at `cursor`. Names that begin with what is typed are chosen by the editor. */
 export function suggest(text: string, cursor: number, names: Names): Suggestion[] {
-  const { start, end } = statementAt(text, cursor);
+  const { start, end } = statementAt(text, cursor, "postgres");
   const statement = text.slice(start, end);
   const sources = sourcesOf(statement, names);
   const qualified = QUALIFIED.exec(text.slice(start, cursor));
@@ -96,6 +98,8 @@ function bare(name: string): string {
 
 /** Return a name as it is written in a statement: in quotes where it must be. */
 export function quoteName(name: string, dialect: string): string {
+  if (dialect === "mongodb") return quoteShell(name);
+  if (hasCommands(dialect)) return name;
   if (/^[a-z_][a-z0-9_]*$/.test(name)) return name;
   return dialect === "mysql" ? `\`${name.replaceAll("`", "``")}\`` : `"${name.replaceAll('"', '""')}"`;
 }

@@ -20,14 +20,14 @@ test.each([
   ["select a[1:2], '12:30', ':x' -- :y", []],
   ["select * from t where j @> :doc", ["doc"]],
 ])("placeholders of %s", (text, names) => {
-  expect(placeholdersOf(text)).toEqual(names);
+  expect(placeholdersOf(text, "postgres")).toEqual(names);
 });
 
 test("the statement at the cursor", () => {
   const text = "select 1; select ';'; select 3";
-  expect(text.slice(...Object.values(statementAt(text, 12)))).toBe(" select ';'");
-  expect(text.slice(...Object.values(statementAt(text, text.length)))).toBe(" select 3");
-  expect(text.slice(...Object.values(statementAt(text, 0)))).toBe("select 1");
+  expect(text.slice(...Object.values(statementAt(text, 12, "postgres")))).toBe(" select ';'");
+  expect(text.slice(...Object.values(statementAt(text, text.length, "postgres")))).toBe(" select 3");
+  expect(text.slice(...Object.values(statementAt(text, 0, "postgres")))).toBe("select 1");
 });
 
 test.each([
@@ -37,5 +37,5 @@ test.each([
   ["select 1; select ';'; /* ; */\n", 2],
   [";;select $$;$$", 1],
 ])("statements of %s", (text, count) => {
-  expect(countStatements(text)).toBe(count);
+  expect(countStatements(text, "postgres")).toBe(count);
 });

@@ -1,4 +1,14 @@
 // Which parts of a SQL text are code: quotes and comments are skipped. Enough for an editor's help, not for rules.
+// Scripts for MongoDB, AWS services and HTTP applications have readers of their own.
+
+import { commandStatements, hasCommands, spanAt } from "./commands";
+import { requestPlaceholders, requestSpans } from "./requests";
+import { type Span, shellPlaceholders, shellStatementAt, shellStatements } from "./shell";
+
+/** Whether scripts of this dialect are SQL. */
+export function isSql(dialect: string): boolean {
+  return dialect !== "mongodb" && dialect !== "httpproxy" && !hasCommands(dialect);
+}
 
 /** A piece of code between quotes and comments. */
 export interface Code {
@@ -43,13 +53,19 @@ function skippedAt(text: string, at: number): number {
 const PLACEHOLDER = /(?<![\w:)\]"'])[:](?!:)([A-Za-z_]\w*)/g;
 
 /** Return the names of placeholders `:name`, each once. Casts, slices and times are no placeholders. */
-export function placeholdersOf(text: string): string[] {
+export function placeholdersOf(text: string, dialect: string): string[] {
+  if (dialect === "mongodb") return shellPlaceholders(text);
+  if (dialect === "httpproxy") return requestPlaceholders(text);
+  if (hasCommands(dialect)) return [];
   const names = codeOf(text).flatMap((piece) => [...piece.text.matchAll(PLACEHOLDER)].map((match) => match[1] ?? ""));
   return [...new Set(names)];
 }
 
 /** Return the statement that the cursor is in, by semicolons in code. */
-export function statementAt(text: string, cursor: number): { start: number; end: number } {
+export function statementAt(text: string, cursor: number, dialect: string): Span {
+  if (dialect === "mongodb") return shellStatementAt(text, cursor);
+  if (dialect === "httpproxy") return spanAt(requestSpans(text), cursor);
+  if (hasCommands(dialect)) return spanAt(commandStatements(text, dialect), cursor);
   let start = 0;
   for (const piece of codeOf(text)) {
     for (const match of piece.text.matchAll(/;/g)) {
@@ -62,7 +78,10 @@ export function statementAt(text: string, cursor: number): { start: number; end:
 }
 
 /** Return how many statements a script has, by semicolons in code. */
-export function countStatements(text: string): number {
+export function countStatements(text: string, dialect: string): number {
+  if (dialect === "mongodb") return shellStatements(text).length;
+  if (dialect === "httpproxy") return requestSpans(text).length;
+  if (hasCommands(dialect)) return commandStatements(text, dialect).length;
   const code = codeOf(text).map((piece) => piece.text);
   return code
     .join(" ")

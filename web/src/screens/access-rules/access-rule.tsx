@@ -1,7 +1,5 @@
-import { useNames } from "../../api/names";
-import { Names } from "../../parts/names";
 import { RuleEditor } from "../../parts/rule-editor";
-import { CoverageFields, NameFields } from "../../parts/rule-fields";
+import { CoverageFields, GroupsField, NameFields } from "../../parts/rule-fields";
 import { accessRules, BLANK, type Draft, draftOf, requestOf } from "./access-rule-data";
 import { text } from "./messages";
 
@@ -22,18 +20,10 @@ export function AccessRuleScreen() {
 }
 
 function RuleFields({ draft, set }: { draft: Draft; set: (part: Partial<Draft>) => void }) {
-  const groups = useNames("/api/users/groups");
   return (
     <>
       <NameFields draft={draft} set={set} />
-      <Names
-        label={text.editor.groups}
-        hint={text.editor.groupsHint}
-        options={groups}
-        value={draft.groups}
-        onChange={(chosen) => set({ groups: chosen })}
-        allowsOthers
-      />
+      <GroupsField draft={draft} set={set} text={text.editor} />
       <CoverageFields draft={draft} set={set} text={text.editor} />
     </>
   );

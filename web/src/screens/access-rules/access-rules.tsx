@@ -9,7 +9,7 @@ import { List } from "../../parts/list";
 import { MarkedText } from "../../parts/marked-text";
 import { Failure } from "../../parts/notice";
 import { Page } from "../../parts/page";
-import { NewRuleButton, NoRules, nameColumn, RuleLink } from "../../parts/rule-list";
+import { Covers, NewRuleButton, NoRules, nameColumn, RuleLink } from "../../parts/rule-list";
 import { type Column, Skeleton, Table } from "../../parts/table";
 import { Views } from "../../parts/views";
 import { type AccessRule, accessRules, allRulesQuery } from "./access-rule-data";
@@ -48,7 +48,7 @@ const COLUMNS: Column<AccessRule>[] = [
   nameColumn("/access-rules"),
   { title: common.description, cell: ({ description }) => <MarkedText text={description} /> },
   { title: text.list.groups, cell: ({ groups }) => <MarkedText text={groups.join(", ")} /> },
-  { title: text.list.covers, cell: (rule) => <MarkedText text={coverageOf(rule)} /> },
+  { title: text.list.covers, cell: (rule) => <Covers rule={rule} /> },
 ];
 
 function Rules() {
@@ -123,9 +123,4 @@ function ByGroup() {
       )}
     </>
   );
-}
-
-function coverageOf({ connection_names, connection_tags }: AccessRule): string {
-  const tags = Object.entries(connection_tags).map(([key, value]) => `${key}=${value}`);
-  return [...connection_names, ...(tags.length > 0 ? [text.list.allWith(tags.join(", "))] : [])].join(", ");
 }

@@ -11,7 +11,6 @@ export const text = {
     none: "There are no access rules yet. Once access control is on, only administrators could use connections.",
     groups: "Groups",
     covers: "Connections",
-    allWith: (tags: string) => `all with ${tags}`,
   },
   feature: {
     on: "Access control is on: users see and use only what these rules allow.",
@@ -54,6 +53,8 @@ export const text = {
     forGroups: (groups: string) => `for ${groups}`,
     connect: "To connect",
     exec: "To run scripts",
+    onlyFrom: "Only from",
+    byNetworkRule: (networks: string, rule: string) => `${networks} (network rule ${rule})`,
   },
   editor: {
     newTitle: "New access rule",

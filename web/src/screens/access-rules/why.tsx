@@ -83,7 +83,11 @@ function factsOf(explanation: Explanation): [string, ReactNode][] {
     text.why[verb],
     <MarkedText key={verb} text={reason} />,
   ]);
-  return [...reasonsOf(explanation), ...reviews];
+  const networks = explanation.network_rules.map(({ rule, allowed_networks }) =>
+    text.why.byNetworkRule(allowed_networks.join(", "), rule),
+  );
+  const limits: [string, ReactNode][] = [[text.why.onlyFrom, <MarkedText key="networks" text={networks.join("; ")} />]];
+  return [...reasonsOf(explanation), ...reviews, ...(networks.length > 0 ? limits : [])];
 }
 
 function OtherRules({ rules }: { rules: Explanation["would_allow"] }) {

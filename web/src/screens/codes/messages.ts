@@ -34,4 +34,13 @@ export const text = {
     allowed: "The SSH client is logged in. You can close this page.",
     denied: "The SSH client is not logged in. If you did not start this, tell an administrator.",
   },
+  app: {
+    title: "Open an application",
+    incomplete: "This address is not complete. Open the application again, at its own address.",
+    asks: (email: string) => `This browser has not opened the application as ${email} before.`,
+    connection: "Connection",
+    address: "Address",
+    open: (name: string) => `Open ${name}`,
+    opening: (name: string) => `Opening ${name}…`,
+  },
 };

@@ -29,6 +29,7 @@ interface Draft extends Omit<Request, "secret" | "connection_tags" | "command" |
 
 const MODES = ["access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema"] as const;
 const TERMINAL = ["access_mode_web_terminal", "access_fresh_factor"] as const;
+const APPLICATION = ["access_fresh_factor"] as const;
 const SSH_FEATURES = [
   "access_forward_local",
   "access_forward_remote",
@@ -76,11 +77,6 @@ export function ConnectionForm({ name, onMoved }: Props) {
     >
       {(draft, set, item) => (
         <>
-          {item?.managed_by && (
-            <Notice kind="info">
-              <p>{text.managedBy(item.managed_by)}</p>
-            </Notice>
-          )}
           {item?.warnings.map((warning) => (
             <Notice key={warning} kind="held">
               <p>{warning}</p>
@@ -106,7 +102,9 @@ function Target({ draft, set, kinds, isNew }: PartProps & { kinds: ConnectionTyp
   const choose = (key: string) => {
     const chosen = kinds.find((other) => keyOf(other) === key);
     if (!chosen) return;
-    const known = (name: string) => chosen.keys.some((target) => target.name === name);
+    const known = (name: string) =>
+      chosen.keys.some((target) => target.name === name) ||
+      chosen.key_prefixes.some((prefix) => name.startsWith(prefix));
     const typed = draft.fields.filter(({ name, value }) => value && (chosen.keys.length === 0 || known(name)));
     const missing = fieldsOf({}, {}, chosen.keys).filter(({ name }) => !typed.some((field) => field.name === name));
     set({ type: chosen.type, subtype: chosen.subtype, fields: [...typed, ...missing] });
@@ -156,7 +154,9 @@ function Target({ draft, set, kinds, isNew }: PartProps & { kinds: ConnectionTyp
       )}
       <SecretFields
         keys={kind?.keys ?? []}
+        prefixes={kind?.key_prefixes ?? []}
         port={kind?.port ?? null}
+        subtype={draft.subtype}
         fields={draft.fields}
         onChange={(fields) => set({ fields })}
       />
@@ -181,7 +181,12 @@ function Access({ draft, set, kinds }: PartProps & { kinds: ConnectionType[] }) 
   const groups = useNamed("/api/users/groups").map(({ name }) => name);
   const kind = kindOf(kinds, draft);
   const hasTerminal = kind !== undefined && (!kind.has_protocol || kind.has_ssh_features);
-  const toggles = [...MODES, ...(hasTerminal ? TERMINAL : []), ...(kind?.has_ssh_features ? SSH_FEATURES : [])];
+  const toggles = [
+    ...MODES,
+    ...(hasTerminal ? TERMINAL : []),
+    ...(kind?.is_web ? APPLICATION : []),
+    ...(kind?.has_ssh_features ? SSH_FEATURES : []),
+  ];
   return (
     <Fields title={text.access}>
       {toggles.map((mode) => (

@@ -1,12 +1,13 @@
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { userQuery } from "../../api/account";
-import { type CatalogueRow, EXPAND, hasEditor } from "../../api/catalogue";
+import { type CatalogueRow, EXPAND, hasEditor, opensInBrowser } from "../../api/catalogue";
 import { FALLBACK_INTERVAL } from "../../api/changes";
 import { api, unwrap } from "../../api/client";
 import { type Place, usePages } from "../../api/pages";
 import { counted } from "../../messages";
 import { common } from "../../messages/common";
+import { AppLink } from "../../parts/app-link";
 import { Button } from "../../parts/button";
 import { LinkButton } from "../../parts/link-button";
 import { List } from "../../parts/list";
@@ -30,12 +31,16 @@ const COLUMNS: Column<CatalogueRow>[] = [
   { title: text.youCan, cell: ({ access }) => access && <Uses access={access} /> },
   {
     title: text.open,
-    cell: (row) =>
-      hasEditor(row) && (
-        <Link to="/sql/$connection" params={{ connection: row.name }}>
-          {common.openSql}
-        </Link>
-      ),
+    cell: (row) => (
+      <>
+        {hasEditor(row) && (
+          <Link to="/sql/$connection" params={{ connection: row.name }}>
+            {common.openSql}
+          </Link>
+        )}
+        {opensInBrowser(row) && <AppLink url={row.url} label={common.openApp} />}
+      </>
+    ),
   },
   { title: common.lastUsed, cell: (row) => <Activity row={row} /> },
 ];

@@ -8,16 +8,18 @@ import { text } from "./messages";
 
 export type IssuedCredential = components["schemas"]["IssuedCredentialAnswer"];
 type Line = components["schemas"]["ClientLineAnswer"];
+type Certificate = components["schemas"]["ClientCertificateAnswer"];
 type Identity = components["schemas"]["GatewayIdentityAnswer"];
 
 /** A new credential, with what to paste for each client, and what these verify the gateway by. */
 export function CredentialLines({ credential }: { credential: IssuedCredential }) {
   const { lines, gateway_identity: identity, username, password, expires_at } = credential;
+  const { client_certificate: certificate } = credential;
   const [client, setClient] = useState(lines[0]?.name ?? "");
   return (
     <>
       <Copy label={text.username} text={username} />
-      <Copy label={text.password} text={password} />
+      {certificate ? <ClientCertificate certificate={certificate} /> : <Copy label={text.password} text={password} />}
       {expires_at && (
         <p>
           {text.expires}: <Time at={expires_at} />
@@ -36,6 +38,32 @@ export function CredentialLines({ credential }: { credential: IssuedCredential }
       <GatewayIdentity identity={identity} />
       <p className="secondary">{text.allCredentials}</p>
     </>
+  );
+}
+
+/** A certificate and its private key, which are shown only once, like a password. */
+export function ClientCertificate({ certificate }: { certificate: Certificate }) {
+  const { certificate_file, key_file } = certificate;
+  const files: [string, string][] = [
+    [certificate_file, certificate.certificate],
+    [key_file, certificate.private_key],
+  ];
+  return (
+    <section className="stack" aria-label={text.certificate}>
+      <h3>{text.certificate}</h3>
+      <p>{text.certificateHint(certificate_file, key_file)}</p>
+      <div className="row">
+        {files.map(([name, content]) => (
+          <Download key={name} label={text.downloadFile(name)} name={name} content={() => content} />
+        ))}
+      </div>
+      <details>
+        <summary>{text.showCertificate}</summary>
+        {files.map(([name, content]) => (
+          <Copy key={name} label={name} text={content} />
+        ))}
+      </details>
+    </section>
   );
 }
 

@@ -1,5 +1,11 @@
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
+import { api, unwrap } from "../../api/client";
+import { isOpaque } from "../../api/scripts";
+import { common } from "../../messages/common";
+import { AppLink } from "../../parts/app-link";
+import { Copy } from "../../parts/copy";
 import { Facts } from "../../parts/facts";
 import { MarkedText } from "../../parts/marked-text";
 import { Notice } from "../../parts/notice";
@@ -12,7 +18,13 @@ import { Status, Tags } from "./status";
 export function OpenTab({ connection }: { connection: Connection }) {
   const canConnect = connection.access_mode_connect === "enabled";
   const canRun = connection.access_mode_exec === "enabled" && connection.type === "database";
-  const hasRunbooks = connection.access_mode_runbooks === "enabled";
+  const passesBytes = isOpaque(connection.subtype);
+  const tcp = useQuery({
+    queryKey: ["serverinfo", "tcp"],
+    enabled: passesBytes,
+    queryFn: async () => (await unwrap(api.GET("/api/serverinfo"))).tcp_proxy_enabled,
+  });
+  const hasRunbooks = connection.access_mode_runbooks === "enabled" && !passesBytes;
   const hasTerminal = canConnect && connection.access_mode_web_terminal === "enabled";
   return (
     <>
@@ -23,6 +35,7 @@ export function OpenTab({ connection }: { connection: Connection }) {
         </Notice>
       )}
       <div className="row">
+        {canConnect && connection.url && <AppLink url={connection.url} label={text.openApp} />}
         {canRun && (
           <Link to="/sql/$connection" params={{ connection: connection.name }}>
             {text.openEditor}
@@ -39,7 +52,8 @@ export function OpenTab({ connection }: { connection: Connection }) {
           </Link>
         )}
       </div>
-      {canConnect && <OwnClient connection={connection} />}
+      {canConnect && passesBytes && <Copy label={common.commandLine} text={`postern connect ${connection.name}`} />}
+      {canConnect && (!passesBytes || tcp.data) && <OwnClient connection={connection} />}
       {!canConnect && !canRun && !hasRunbooks && <p>{text.nothingEnabled}</p>}
     </>
   );

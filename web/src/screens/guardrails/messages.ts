@@ -71,10 +71,11 @@ export const text = {
     typeHints: {
       deny_words_list: "Matches a text with any of the words.",
       pattern_match: "Matches a text by a regular expression.",
-      deny_statements: "Matches statements with these effects, on these tables or functions.",
+      deny_statements: "Matches statements with these effects, on these tables, functions or paths.",
       require_where: "Matches UPDATE and DELETE without a condition or with one that is always true, and TRUNCATE.",
       read_only: "Matches everything except reads and settings of the session.",
-      deny_full_scans: "Matches a SELECT without a condition on a column, a LIMIT or an aggregate.",
+      deny_full_scans:
+        "Matches a SELECT without a condition on a column, a LIMIT or an aggregate, and scans of whole tables or log groups.",
       max_rows: "Matches an answer with more rows.",
     } satisfies Record<RuleType, string>,
     action: "Action",
@@ -103,8 +104,9 @@ export const text = {
       admin: "administers the server",
       unknown: "cannot be analysed",
     } satisfies Record<Effect, string>,
-    objects: "Tables, schemas and functions",
-    objectsHint: "schema, schema.*, schema.table, *.table, function() or schema.function(). Empty: all.",
+    objects: "Tables, schemas, functions and paths",
+    objectsHint:
+      "schema, schema.*, schema.table, *.table, function() or schema.function(). Of HTTP applications: paths, such as /admin/* or /api/*/secrets. Empty: all.",
     unknown: "If a statement cannot be analysed",
     asAction: "The same action",
     unknowns: {
@@ -121,12 +123,27 @@ export const text = {
     statement: "Statement to try",
     output: "Output to try",
     hint: "Nothing is run, and nothing is stored.",
+    /** What a statement looks like, where it is no SQL: as recordings show it. */
+    hintsOf: {
+      mongodb:
+        'A command in Extended JSON, as recordings show it: {"find": "orders", "filter": {}, "$db": "shop"}. Nothing is run, and nothing is stored.',
+      httpproxy:
+        "A request as recordings show it: POST /admin/users, or DELETE /api/orders/7. Objects are paths, such as /admin/*. Nothing is run, and nothing is stored.",
+      dynamodb:
+        'A request as recordings show it: Scan {"TableName": "orders"}. Objects are tables and their indexes. Nothing is run, and nothing is stored.',
+      cloudwatch:
+        'A request as recordings show it: FilterLogEvents {"logGroupName": "/shop/orders"}. Objects are log groups (logs./shop/orders) and namespaces (metrics.AWS/EC2). Nothing is run, and nothing is stored.',
+    } as Record<string, string>,
     direction: "As",
     directions: { input: "Input of a user", output: "Output of the target" } satisfies Record<Side, string>,
     dialect: "Read as",
     dialects: {
       postgres: "PostgreSQL",
       mysql: "MySQL, MariaDB",
+      mongodb: "MongoDB",
+      dynamodb: "DynamoDB",
+      cloudwatch: "CloudWatch",
+      httpproxy: "HTTP",
       tsql: "SQL Server",
       oracle: "Oracle",
       text: "Text only",

@@ -35,7 +35,7 @@ export function TrialPanel({ draft }: { draft: Draft }) {
     <>
       <LongField
         label={side === "input" ? text.trial.statement : text.trial.output}
-        hint={text.trial.hint}
+        hint={(side === "input" && text.trial.hintsOf[dialect]) || text.trial.hint}
         value={words}
         onChange={setWords}
         rows={5}

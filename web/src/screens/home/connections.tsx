@@ -1,10 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { type CatalogueRow, connectionsById, hasEditor } from "../../api/catalogue";
-import { FALLBACK_INTERVAL } from "../../api/changes";
-import { api, unwrap } from "../../api/client";
+import { type CatalogueRow, connectionsById, hasEditor, opensInBrowser } from "../../api/catalogue";
+import { recentConnectionsQuery } from "../../api/home";
 import { usePreferences } from "../../api/preferences";
 import { common } from "../../messages/common";
+import { AppLink } from "../../parts/app-link";
 import { Chip } from "../../parts/chip";
 import { MarkedText } from "../../parts/marked-text";
 import { Failure } from "../../parts/notice";
@@ -14,14 +14,13 @@ import { Time } from "../../parts/time";
 import styles from "./home.module.css";
 import { text } from "./messages";
 
-const LOOKED_AT = 50; // own sessions, whose connections are the recent ones
 const SHOWN = 5;
 
 /** The connections that the user pinned, then those that they used last. */
 export function HomeConnections({ email }: { email: string }) {
   const { pins } = usePreferences();
   const pinned = useQuery(connectionsById(pins));
-  const recent = useRecent(email);
+  const recent = useQuery(recentConnectionsQuery(email));
   const rows = pins.length > 0 ? (pinned.data ?? []) : [];
   const others = recent.data?.filter(({ name }) => !rows.some((row) => row.name === name)).slice(0, SHOWN) ?? [];
   const isPending = recent.isPending || (pins.length > 0 && pinned.isPending);
@@ -68,6 +67,7 @@ function Pinned({ row }: { row: CatalogueRow }) {
           {common.openSql}
         </Link>
       )}
+      {opensInBrowser(row) && <AppLink url={row.url} label={common.openApp} />}
       {row.activity?.own.last_used && (
         <span className={styles.last}>
           {text.recent} <Time at={row.activity.own.last_used} />
@@ -83,19 +83,4 @@ function Name({ name }: { name: string }) {
       <MarkedText text={name} />
     </Link>
   );
-}
-
-/** The connections of the user's newest sessions, each once. */
-function useRecent(email: string) {
-  return useQuery({
-    queryKey: ["sessions", "recent", email],
-    refetchInterval: FALLBACK_INTERVAL,
-    queryFn: async () => {
-      const query = { user: email, limit: LOOKED_AT, count: "none" as const };
-      const { data } = await unwrap(api.GET("/api/sessions", { params: { query } }));
-      const seen = new Map<string, string>();
-      for (const { connection, start_date } of data) if (!seen.has(connection)) seen.set(connection, start_date);
-      return [...seen].map(([name, at]) => ({ name, at }));
-    },
-  });
 }

@@ -1,9 +1,9 @@
-import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { useQueries, useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { userQuery } from "../../api/account";
-import { FALLBACK_INTERVAL } from "../../api/changes";
-import { api, unwrap } from "../../api/client";
+import { openSessionsQuery, recentConnectionsQuery } from "../../api/home";
+import { waitingReviewsQuery } from "../../api/waiting";
 import { common } from "../../messages/common";
 import { MarkedText } from "../../parts/marked-text";
 import { Failure } from "../../parts/notice";
@@ -15,27 +15,24 @@ import styles from "./home.module.css";
 import { Journey } from "./journey";
 import { text } from "./messages";
 
-const SHOWN = 10;
-
 /** What concerns the user now: their connections, requests to decide, and own sessions that are open. */
 export function HomeScreen() {
   const { data: user } = useSuspenseQuery(userQuery);
+  const email = user?.email ?? "";
+  const parts = [recentConnectionsQuery(email), openSessionsQuery(email), waitingReviewsQuery];
+  const isReading = useQueries({ queries: parts, combine: (read) => read.some(({ isPending }) => isPending) });
   return (
-    <Page title={text.title(user?.name || user?.email || "")}>
-      {user?.is_admin && <Journey email={user.email} />}
-      <HomeConnections email={user?.email ?? ""} />
+    <Page title={text.title(user?.name || email)}>
+      {user?.is_admin && !isReading && <Journey email={email} />}
+      <HomeConnections email={email} />
       <Waiting />
-      <Running email={user?.email ?? ""} />
+      <Running email={email} />
     </Page>
   );
 }
 
 function Waiting() {
-  const reviews = useQuery({
-    queryKey: ["reviews", "waiting"],
-    refetchInterval: FALLBACK_INTERVAL,
-    queryFn: () => unwrap(api.GET("/api/reviews", { params: { query: { waiting_for_me: true, limit: SHOWN } } })),
-  });
+  const reviews = useQuery(waitingReviewsQuery);
   return (
     <Section title={text.waiting} query={reviews} none={text.nothingWaits}>
       {reviews.data?.data.map((review) => (
@@ -54,12 +51,7 @@ function Waiting() {
 }
 
 function Running({ email }: { email: string }) {
-  const sessions = useQuery({
-    queryKey: ["sessions", "open", email],
-    refetchInterval: FALLBACK_INTERVAL,
-    queryFn: () =>
-      unwrap(api.GET("/api/sessions", { params: { query: { user: email, status: "open", limit: SHOWN } } })),
-  });
+  const sessions = useQuery(openSessionsQuery(email));
   return (
     <Section title={text.running} query={sessions} none={text.nothingRuns}>
       {sessions.data?.data.map((session) => (

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Circle, CircleCheck } from "lucide-react";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect } from "react";
 import { api, unwrap } from "../../api/client";
 import { useChangePreferences, usePreferences, usePreferencesAreKnown } from "../../api/preferences";
 import { Button } from "../../parts/button";
@@ -29,14 +29,19 @@ export function Journey({ email }: { email: string }) {
   const isShown = isKnown && !isJourneyDismissed;
   const change = useChangePreferences();
   const progress = useProgress(email, isShown);
-  if (!isShown || progress === undefined) return null;
-  const steps = progress.hasDemo ? [...TRIED, ...MADE] : MADE;
-  if (steps.every((step) => step === "replay" || progress.done.includes(step))) return null;
+  const steps = progress?.hasDemo ? [...TRIED, ...MADE] : MADE;
+  const isDone = progress !== undefined && steps.every((step) => step === "replay" || progress.done.includes(step));
+  const hide = () => change.mutate(() => ({ isJourneyDismissed: true }));
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once, so that home asks for none of this again
+  useEffect(() => {
+    if (isDone) hide();
+  }, [isDone]);
+  if (!isShown || progress === undefined || isDone) return null;
   return (
     <section className={styles.journey} aria-label={text.journey.title}>
       <header>
         <h2>{text.journey.title}</h2>
-        <Button kind="quiet" onPress={() => change.mutate(() => ({ isJourneyDismissed: true }))}>
+        <Button kind="quiet" onPress={hide}>
           {text.journey.dismiss}
         </Button>
       </header>

@@ -1,10 +1,13 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { prefetchHome } from "../../api/home";
 import { shellRoute } from "../../app/routes";
+import { HomeScreen } from "./home";
 
 export const homeRoutes = [
   createRoute({
     getParentRoute: () => shellRoute,
     path: "/",
-    component: lazyRouteComponent(() => import("./home"), "HomeScreen"),
+    component: HomeScreen, // not loaded apart: most visits begin here, and it is small
+    loader: ({ context }) => prefetchHome(context.queries, context.user.email),
   }),
 ] as const;

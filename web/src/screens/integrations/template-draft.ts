@@ -6,7 +6,7 @@ export type Mapping = components["schemas"]["MappingBody"];
 export type Prompt = components["schemas"]["PromptBody"];
 export type Asset = components["schemas"]["CmdbBody"];
 
-type Request = components["schemas"]["IssueTemplateRequest"];
+type Request = Omit<components["schemas"]["IssueTemplateRequest"], "managed_by">; // which stays as it is
 
 /** All fields of a template: none is left out, so that a list that was emptied is empty. */
 export type TemplateDraft = { [field in keyof Required<Request>]: NonNullable<Request[field]> };

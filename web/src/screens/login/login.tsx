@@ -49,7 +49,9 @@ export function LoginScreen() {
         </Notice>
       )}
       {step && <SecondFactor step={step} onDone={complete} onBack={() => setStep(null)} />}
-      {!step && methods.data?.auth_method === "local" && <PasswordForm organization={organization} onDone={follow} />}
+      {!step && (methods.data?.auth_method === "local" || methods.data?.auth_method === "ldap") && (
+        <PasswordForm organization={organization} isInDirectory={methods.data.auth_method === "ldap"} onDone={follow} />
+      )}
       {(methods.data?.auth_method === "oidc" || methods.data?.auth_method === "saml") && (
         <ProviderButton
           method={methods.data.auth_method}
@@ -75,7 +77,14 @@ export function useCompletion(): (answer: LoginStep) => void {
   };
 }
 
-function PasswordForm({ organization, onDone }: { organization: string; onDone: (answer: LoginStep) => void }) {
+interface PasswordFormProps {
+  organization: string;
+  /** An LDAP directory has the passwords, and its users have names. */
+  isInDirectory: boolean;
+  onDone: (answer: LoginStep) => void;
+}
+
+function PasswordForm({ organization, isInDirectory, onDone }: PasswordFormProps) {
   const attempt = useMutation({
     mutationFn: (form: FormData) => logIn(String(form.get("email")), String(form.get("password")), organization),
     onSuccess: onDone,
@@ -87,7 +96,14 @@ function PasswordForm({ organization, onDone }: { organization: string; onDone: 
   return (
     <form onSubmit={submit} className={styles.form}>
       {attempt.error && <Failure error={attempt.error} />}
-      <Field name="email" type="email" label={text.login.email} autoComplete="username" autoFocus isRequired />
+      <Field
+        name="email"
+        type={isInDirectory ? "text" : "email"}
+        label={isInDirectory ? text.login.userName : text.login.email}
+        autoComplete="username"
+        autoFocus
+        isRequired
+      />
       <Field
         name="password"
         type="password"

@@ -2,6 +2,7 @@ export const text = {
   login: {
     title: "Log in",
     email: "E-mail address",
+    userName: "User name",
     password: "Password",
     submit: "Log in",
     withProvider: (name: string) => `Log in with ${name || "your identity provider"}`,

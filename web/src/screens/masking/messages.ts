@@ -39,7 +39,8 @@ export const text = {
     connectionsHint: "The rule masks answers of these connections, for everybody who uses them.",
     columnsTitle: "Columns",
     columns: "Columns to mask",
-    columnsHint: "name, table.name, schema.table.name or tag:name; * stands for any text. All values are masked.",
+    columnsHint:
+      "name, table.name, schema.table.name or tag:name; * stands for any text. All values are masked. In documents and JSON, names are paths: address.zip; tables of HTTP applications are paths of requests: /api/users.email.",
     pick: "Pick columns from a table",
     pickTitle: "Pick columns",
     connection: "Connection",

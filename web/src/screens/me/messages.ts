@@ -74,7 +74,8 @@ export const text = {
   deleteKeyText: "Sessions that use it end at once.",
 
   credentials: "Credentials of your own clients",
-  noCredentials: "You have no credentials. The page of a connection issues one for psql, mysql, ssh and others.",
+  noCredentials:
+    "You have no credentials. The page of a connection issues one for psql, mysql, mongosh, aws, curl, ssh and others.",
 
   preferences: "Preferences",
   preferencesHint: "They hold in all your browsers.",

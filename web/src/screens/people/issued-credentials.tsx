@@ -30,6 +30,12 @@ function factsOf(credential: IssuedCredential): [string, ReactNode][] {
   ];
   if (credential.database) facts.push([text.database, <MarkedText key="database" text={credential.database} />]);
   facts.push([text.username, <Copy key="username" label={text.username} text={credential.username} />]);
-  facts.push([text.password, <Copy key="password" label={text.password} text={credential.password} />]);
+  if (credential.client_certificate) {
+    const { certificate_file, certificate, key_file, private_key } = credential.client_certificate;
+    facts.push([text.certificate, <Copy key="certificate" label={certificate_file} text={certificate} />]);
+    facts.push([text.privateKey, <Copy key="key" label={key_file} text={private_key} />]);
+  } else {
+    facts.push([text.password, <Copy key="password" label={text.password} text={credential.password} />]);
+  }
   return facts;
 }

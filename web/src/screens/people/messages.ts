@@ -9,6 +9,7 @@ export const text = {
   apiKeys: "API keys",
   machines: "Machine identities",
   authorities: "SSH authorities",
+  federation: "Federation rules",
 
   search: "Search people",
   all: "All",
@@ -140,7 +141,8 @@ export const text = {
   connectionsHint: "Each gets a user name and a password. Removing one revokes its credential at once.",
   credentialLife: "Credentials are valid for (days)",
   credentialLifeHint: "Empty: 30 days. Never longer than the connection allows.",
-  noneMachines: "There are no machine identities yet. One lets a program use psql, mysql or ssh with a password.",
+  noneMachines:
+    "There are no machine identities yet. One lets a program use psql, mysql, mongosh, aws, curl or ssh with a password.",
   allMachines: "All machine identities",
   deleteMachine: "Delete machine identity",
   deleteMachineTitle: (name: string) => `Delete the machine identity ${name}?`,
@@ -154,6 +156,8 @@ export const text = {
   connection: "Connection",
   username: "User name",
   password: "Password",
+  certificate: "Client certificate",
+  privateKey: "Private key",
   host: "Host and port",
   database: "Database",
   newCredentials: "New credentials",

@@ -13,6 +13,7 @@ const VIEWS = [
   ["/people/api-keys", text.apiKeys],
   ["/people/machines", text.machines],
   ["/people/ssh-authorities", text.authorities],
+  ["/people/federation-rules", text.federation],
 ] as const;
 
 /** One of the lists of accounts, with links to the others. */

@@ -70,4 +70,19 @@ export const peopleRoutes = [
     path: "/people/ssh-authorities/$authority",
     component: lazyRouteComponent(() => import("./ssh-authorities"), "AuthorityScreen"),
   }),
+  createRoute({
+    getParentRoute,
+    path: "/people/federation-rules",
+    component: lazyRouteComponent(() => import("./federation-rules"), "FederationRulesScreen"),
+  }),
+  createRoute({
+    getParentRoute,
+    path: "/people/federation-rules/new",
+    component: lazyRouteComponent(() => import("./federation-rule"), "FederationRuleScreen"),
+  }),
+  createRoute({
+    getParentRoute,
+    path: "/people/federation-rules/$name",
+    component: lazyRouteComponent(() => import("./federation-rule"), "FederationRuleScreen"),
+  }),
 ] as const;

@@ -22,7 +22,6 @@ export const text = {
     approvers: "Approvers",
     any: (count: number, groups: string) => `${count} of ${groups}`,
     each: (groups: string) => `one of each: ${groups}`,
-    allWith: (tags: string) => `all with ${tags}`,
   },
   editor: {
     newTitle: "New review rule",

@@ -1,13 +1,13 @@
 import { useSearch } from "@tanstack/react-router";
 import { MarkedText } from "../../parts/marked-text";
-import { nameColumn, RuleList } from "../../parts/rule-list";
+import { Covers, nameColumn, RuleList } from "../../parts/rule-list";
 import type { Column } from "../../parts/table";
 import { text } from "./messages";
 import { type ReviewRule, reviewRules } from "./review-rule-data";
 
 const COLUMNS: Column<ReviewRule>[] = [
   nameColumn("/review-rules"),
-  { title: text.list.covers, cell: (rule) => <MarkedText text={coverageOf(rule)} /> },
+  { title: text.list.covers, cell: (rule) => <Covers rule={rule} /> },
   { title: text.list.needs, cell: ({ access_type }) => text.kinds[access_type] },
   { title: text.list.approvers, cell: (rule) => <MarkedText text={approversOf(rule)} /> },
 ];
@@ -25,11 +25,6 @@ export function ReviewRulesScreen() {
       text={text.list}
     />
   );
-}
-
-function coverageOf({ connection_names, connection_tags }: ReviewRule): string {
-  const tags = Object.entries(connection_tags).map(([key, value]) => `${key}=${value}`);
-  return [...connection_names, ...(tags.length > 0 ? [text.list.allWith(tags.join(", "))] : [])].join(", ");
 }
 
 function approversOf({ reviewers_groups, all_groups_must_approve, min_approvals }: ReviewRule): string {

@@ -4,6 +4,7 @@ import { type ReactNode, useEffect, useState } from "react";
 import { useUser } from "../../api/account";
 import { useConnections } from "../../api/lists";
 import { type Runbook, runbookQuery, startRunbook } from "../../api/runbooks";
+import { returnsRows, sessionReturnsRows } from "../../api/scripts";
 import { defaultsOf, missing, sentValues, shortCommit, splitPath } from "../../engines/runbooks";
 import { Field } from "../../parts/field";
 import { Fields, Form } from "../../parts/form";
@@ -122,7 +123,14 @@ function RunForm({ runbook, asked, session }: RunnableProps) {
     void navigate({ search: (before) => ({ ...before, connection, session }), replace: true });
   const start = () => {
     const fields = Object.fromEntries(issueFields.filter(([field]) => field.trim()));
-    if (isReady) run.start({ ...filling, commit, reason, issueFields: fields }, remember);
+    const request = {
+      ...filling,
+      commit,
+      reason,
+      issueFields: fields,
+      returnsRows: returnsRows(details?.subtype ?? ""),
+    };
+    if (isReady) run.start(request, remember);
   };
   return (
     <>
@@ -178,10 +186,10 @@ function RunForm({ runbook, asked, session }: RunnableProps) {
   );
 }
 
-/** Run the runbook. The address has the session of its run, so that a reload follows it. */
+/** Run the runbook, and show its rows while they come; a command prints text. The address has the session of its run, so that a reload follows it. */
 function useAddressedRun(session: string) {
   const queries = useQueryClient();
-  const run = useRun(startRunbook);
+  const run = useRun(startRunbook, sessionReturnsRows);
   const { phase, resume } = run;
   useEffect(() => {
     if (session) resume(session);

@@ -137,6 +137,7 @@ export const text = {
   files: {
     lead: "Recorded, after masking. Each download is in the audit log.",
     timeline: "Statements with their results (JSON lines)",
+    har: "Requests with their responses (HAR, for developer tools of browsers)",
     asciicast: "Terminal recording (asciicast, for asciinema)",
     json: "Events with times (JSON)",
     csv: "Output as CSV",

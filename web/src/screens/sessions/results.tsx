@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { readResults } from "../../api/scripts";
 import { Failure } from "../../parts/notice";
-import { Result } from "../../parts/result";
+import { Results } from "../../parts/results";
 import { Skeleton } from "../../parts/table";
 import { text } from "./messages";
 
@@ -16,5 +16,5 @@ export function ResultsTab({ id }: { id: string }) {
   if (!query.data) return <Skeleton />;
   const results = query.data.filter(({ columns }) => columns.length > 0);
   if (results.length === 0) return <p>{text.results.none}</p>;
-  return results.map((result, index) => <Result key={result.number} result={{ ...result, number: index + 1 }} />);
+  return <Results results={results} />;
 }

@@ -1,12 +1,15 @@
 import { useMutation, useQuery, useQueryClient, useSuspenseQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
-import { lazy, type ReactNode, Suspense } from "react";
+import { type ReactNode, useEffect } from "react";
 import { userQuery } from "../../api/account";
 import { api, unwrap } from "../../api/client";
+import { readAhead } from "../../api/recordings";
 import type { components } from "../../api/schema";
+import { isTerminal } from "../../api/scripts";
 import { common } from "../../messages/common";
 import { Button } from "../../parts/button";
 import { Facts } from "../../parts/facts";
+import { type LaterCode, LoadedLater } from "../../parts/loaded-later";
 import { MarkedText } from "../../parts/marked-text";
 import { Failure } from "../../parts/notice";
 import { Page } from "../../parts/page";
@@ -41,10 +44,9 @@ type Session = Pick<
 >;
 
 const OFTEN = 3_000; // milliseconds between two requests at a session that is open
-const TABULAR = new Set<string>(["postgres", "mysql"]); // what is recorded there are statements and rows, no screen
 // The terminal is much code, which the statements do not need.
-const ReplayTab = lazy(async () => ({ default: (await import("./replay")).ReplayTab }));
-const WatchTab = lazy(async () => ({ default: (await import("./watch")).WatchTab }));
+const REPLAY: LaterCode<{ id: string }> = { load: async () => (await import("./replay")).ReplayTab };
+const WATCH: LaterCode<{ id: string }> = { load: async () => (await import("./watch")).WatchTab };
 
 /** Who did what, when and with which result, as the recording has it. */
 export function SessionScreen() {
@@ -90,18 +92,16 @@ function Tabs({ session }: { session: Session }) {
           </Link>
         ))}
       </Views>
-      <Suspense fallback={<Skeleton />}>
-        <TabOf tab={tab} session={session} />
-      </Suspense>
+      <TabOf tab={tab} session={session} />
     </>
   );
 }
 
 /** A terminal is replayed, or watched while it is open; a database session has statements and results. */
-function tabsOf({ type, verb, status, connection_subtype }: Session, readsAll: boolean): Tab[] {
-  const isTerminal = type !== "database" || !TABULAR.has(connection_subtype);
-  const first: Tab[] = !isTerminal ? [] : status === "open" ? ["watch"] : ["replay"];
-  const results: Tab[] = !isTerminal && verb === "exec" && status === "done" ? ["results"] : [];
+function tabsOf({ verb, status, connection_subtype }: Session, readsAll: boolean): Tab[] {
+  const hasTerminal = isTerminal(connection_subtype);
+  const first: Tab[] = !hasTerminal ? [] : status === "open" ? ["watch"] : ["replay"];
+  const results: Tab[] = !hasTerminal && verb === "exec" && status === "done" ? ["results"] : [];
   return [...first, "statements", ...results, "files", "proof", ...(readsAll ? (["record"] as const) : [])];
 }
 
@@ -109,20 +109,25 @@ function TabOf({ tab, session }: { tab: Tab; session: Session }) {
   const { id, status, connection_subtype } = session;
   switch (tab) {
     case "replay":
-      return <ReplayTab id={id} />;
+      return <Replay id={id} />;
     case "watch":
-      return <WatchTab id={id} />;
+      return <LoadedLater code={WATCH} props={{ id }} />;
     case "statements":
       return <Timeline id={id} isOpen={status === "open"} />;
     case "results":
       return <ResultsTab id={id} />;
     case "files":
-      return <FilesTab id={id} isTerminal={!TABULAR.has(connection_subtype)} />;
+      return <FilesTab id={id} subtype={connection_subtype} />;
     case "proof":
       return <ProofTab id={id} />;
     case "record":
       return <RecordTab id={id} />;
   }
+}
+
+function Replay({ id }: { id: string }) {
+  useEffect(() => readAhead(id), [id]);
+  return <LoadedLater code={REPLAY} props={{ id }} />;
 }
 
 function factsOf(session: Session): [string, ReactNode][] {

@@ -1,8 +1,9 @@
+import { Toggle } from "../../parts/choice";
 import { Copy } from "../../parts/copy";
 import { Field, LongField } from "../../parts/field";
 import { Fields } from "../../parts/form";
 import { Names } from "../../parts/names";
-import type { LoginDraft, OidcDraft, SamlDraft } from "./login-draft";
+import type { LdapDraft, LoginDraft, OidcDraft, SamlDraft } from "./login-draft";
 import { text } from "./messages";
 
 interface Props {
@@ -57,6 +58,69 @@ export function OidcFields({ draft, set, hasSecret, isReadOnly }: Props & { hasS
         isDisabled={isReadOnly}
       />
       <Names label={text.login.scopes} value={oidc.scopes} onChange={(scopes) => change({ scopes })} />
+    </Fields>
+  );
+}
+
+export function LdapFields({ draft, set, hasSecret, isReadOnly }: Props & { hasSecret: boolean }) {
+  const { ldap } = draft;
+  const change = (part: Partial<LdapDraft>) => set({ ldap: { ...ldap, ...part } });
+  const field = (name: keyof typeof text.login.ldapFields) => (
+    <Field
+      label={text.login.ldapFields[name][0]}
+      hint={text.login.ldapFields[name][1]}
+      value={ldap[name]}
+      onChange={(value) => change({ [name]: value })}
+      isDisabled={isReadOnly}
+    />
+  );
+  return (
+    <Fields title={text.login.ldap}>
+      <Names
+        label={text.login.ldapServers}
+        hint={text.login.ldapServersHint}
+        value={ldap.urls}
+        onChange={(urls) => change({ urls })}
+      />
+      <Toggle
+        label={text.login.startTls}
+        isOn={ldap.start_tls}
+        onChange={(start_tls) => change({ start_tls })}
+        isDisabled={isReadOnly}
+      />
+      <LongField
+        label={text.login.ldapCa}
+        hint={text.login.ldapCaHint}
+        isCode
+        value={ldap.ca}
+        onChange={(ca) => change({ ca })}
+        isDisabled={isReadOnly}
+      />
+      {field("base_dn")}
+      {field("bind_dn")}
+      <Field
+        label={text.login.bindPassword}
+        type="password"
+        autoComplete="off"
+        hint={hasSecret ? text.login.passwordStored : undefined}
+        value={draft.bindPassword}
+        onChange={(bindPassword) => set({ bindPassword })}
+        isDisabled={isReadOnly}
+      />
+      {field("bind_template")}
+      {field("user_filter")}
+      {field("login_attribute")}
+      {field("id_attribute")}
+      {field("email_attribute")}
+      {field("name_attribute")}
+      {field("group_base_dn")}
+      {field("group_filter")}
+      <Toggle
+        label={text.login.nestedGroups}
+        isOn={ldap.nested_groups}
+        onChange={(nested_groups) => change({ nested_groups })}
+        isDisabled={isReadOnly}
+      />
     </Fields>
   );
 }

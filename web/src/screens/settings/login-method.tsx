@@ -10,7 +10,7 @@ import { Failure } from "../../parts/notice";
 import { Skeleton } from "../../parts/table";
 import { Lockout } from "./lockout";
 import { draftOfLogin, type LoginDraft, type LoginSettings, loginBody } from "./login-draft";
-import { OidcFields, SamlFields } from "./login-fields";
+import { LdapFields, OidcFields, SamlFields } from "./login-fields";
 import { text } from "./messages";
 import { SettingsPage } from "./settings-page";
 
@@ -42,7 +42,7 @@ function LoginForm({ settings }: { settings: LoginSettings }) {
   const save = useMutation({
     mutationFn: (confirm: boolean) => unwrap(api.PUT("/api/serverconfig/auth", { body: loginBody(draft, confirm) })),
     onSuccess: async (saved) => {
-      set({ clientSecret: "" });
+      set({ clientSecret: "", bindPassword: "" });
       queries.setQueryData(["login settings"], saved);
       await queries.invalidateQueries({ queryKey: ["login methods"] });
     },
@@ -70,6 +70,14 @@ function LoginForm({ settings }: { settings: LoginSettings }) {
           value={draft.providerName}
           onChange={(providerName) => set({ providerName })}
           isDisabled={isReadOnly}
+        />
+      )}
+      {draft.method === "ldap" && (
+        <LdapFields
+          draft={draft}
+          set={set}
+          hasSecret={settings.ldap_config?.has_bind_password ?? false}
+          isReadOnly={isReadOnly}
         />
       )}
       {draft.method === "oidc" && (

@@ -20,7 +20,12 @@ type Listener = components["schemas"]["ListenerConfigAnswer"];
 const LISTENERS = [
   ["postgres_server_config", text.server.listeners.postgres],
   ["mysql_server_config", text.server.listeners.mysql],
+  ["mongodb_server_config", text.server.listeners.mongodb],
+  ["dynamodb_server_config", text.server.listeners.dynamodb],
+  ["cloudwatch_server_config", text.server.listeners.cloudwatch],
+  ["httpproxy_server_config", text.server.listeners.httpproxy],
   ["ssh_server_config", text.server.listeners.ssh],
+  ["tcp_server_config", text.server.listeners.tcp],
 ] as const;
 
 /** Addresses and listeners of the server, and the keys of login tokens: for those who run it. */

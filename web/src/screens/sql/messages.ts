@@ -2,8 +2,17 @@ import type { Counted } from "../../messages";
 
 export const text = {
   allConnections: "Connections",
-  title: (connection: string) => `SQL on ${connection}`,
+  title: (connection: string) => `Scripts on ${connection}`,
   editor: "Script",
+  /** Examples that an empty editor shows, by the connection's protocol. */
+  examples: {
+    mongodb: 'db.orders.find({status: "paid"}).limit(10)',
+    httpproxy: 'GET /api/users?name=Al\nAccept: application/json\n\n###\nPOST /api/users\n\n{"name": "Al"}',
+    dynamodb:
+      'scan --table-name orders --limit 10\nGetItem {"TableName": "orders", "Key": {"id": {"S": "1"}}}\nSELECT * FROM "orders" WHERE id = \'1\';',
+    cloudwatch:
+      'logs tail /shop/orders --since 1h\nFilterLogEvents {"logGroupName": "/shop/orders", "limit": 10}\ncloudwatch list-metrics --namespace AWS/EC2',
+  } as Record<string, string>,
   run: "Run",
   runSelection: "Run selection",
   shortcut: "Ctrl+Enter or ⌘ Enter; with Shift: the statement at the cursor",
@@ -40,4 +49,42 @@ export const text = {
   ranAt: "Run",
   actions: "Actions",
   use: "Use this script",
+  scripts: "Scripts",
+  script: (number: number) => `Script ${number}`,
+  newScript: "New script",
+  closeScript: "Close script",
+  mostScripts: (most: number) => `At most ${most} scripts can be open. Close one to open another.`,
+  rename: "Rename",
+  renameTitle: (name: string) => `Rename ${name}`,
+  renameHint: "Without a name it has a number.",
+  closed: (name: string) => `${name} is closed.`,
+  closedRunning: (name: string) =>
+    `${name} is closed. What runs continues; what waits for approval runs only while its script is open.`,
+  reopen: "Reopen",
+  draftProblems: {
+    unsupported:
+      "Scripts are not kept here: the browser allows it only over HTTPS or on localhost. Copy what you need before you leave the page.",
+    storage: "The browser could not store your scripts. Copy what you need before you leave the page.",
+    long: "A script is longer than 4 MiB, so it can neither run nor be kept. Shorten it, or save it as a file.",
+  },
+  problems: "Problems in the script",
+  marks: {
+    error: "error",
+    deny: "would be refused",
+    unreadable: "cannot be read",
+    hold: "would be held",
+    warn: "warning",
+  },
+  line: (line: number, kind: string) => `Line ${line}: ${kind}`,
+  markAt: (line: number, kind: string, message: string) => `Line ${line}: ${kind}. ${message}`,
+  nextProblem: "F8 goes to the next",
+  moreProblems: { one: "1 more", other: (n: number) => `${n} more` } satisfies Counted,
+  format: "Format",
+  formatProblems: {
+    long: "A script of more than 50,000 characters is not formatted. Select a part of it.",
+    unreadable: "The formatter cannot read this script, so it stays as it is. Select a part that it can read.",
+    changed: "Formatting would change more than white space, so the script stays as it is. Select another part.",
+    language: "There is no formatter for scripts of this connection.",
+    failed: "The formatter could not be loaded. Try again.",
+  },
 };

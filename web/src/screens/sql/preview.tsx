@@ -1,8 +1,10 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useEffect } from "react";
 import { type Preview, previewScript } from "../../api/scripts";
 import { Chip } from "../../parts/chip";
 import { MarkedText } from "../../parts/marked-text";
 import { useSettled } from "../../parts/use-settled";
+import type { Judged } from "./judged";
 import { text } from "./messages";
 import styles from "./sql.module.css";
 
@@ -14,24 +16,35 @@ interface Props {
   connection: string;
   script: string;
   parameters: Record<string, string | null> | undefined;
+  /** Whether it is looked at: only then it asks. */
+  isShown: boolean;
+  /** Gets what the preview says, or null if there is none. */
+  onJudged: (judged: Judged | null) => void;
 }
 
 /** What would be refused, held or warned about if the script ran now. */
-export function PreviewBar({ connection, script, parameters }: Props) {
+export function PreviewBar({ connection, script, parameters, isShown, onJudged }: Props) {
   const asked = useSettled({ connection, script, ...(parameters && { parameters }) }, PAUSE);
+  const canBeAsked = asked.script.trim() !== "" && asked.script.length <= LONGEST;
   const preview = useQuery({
     queryKey: ["preview", asked],
-    enabled: asked.script.trim() !== "" && asked.script.length <= LONGEST,
+    enabled: isShown && canBeAsked,
     placeholderData: keepPreviousData,
     staleTime: 30_000,
     retry: false,
     queryFn: () => previewScript(asked),
   });
+  const { data, isPlaceholderData } = preview;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it is told once for each preview
+  useEffect(() => {
+    if (!canBeAsked) onJudged(null);
+    else if (data && !isPlaceholderData) onJudged({ script: asked.script, preview: data });
+  }, [canBeAsked, asked, data, isPlaceholderData]);
   if (!asked.script.trim()) return null;
   if (asked.script.length > LONGEST) return <p className="secondary">{text.tooLongToPreview}</p>;
   if (preview.error) return <p className="secondary">{text.noPreview(preview.error.message)}</p>;
-  if (!preview.data) return null;
-  return <Judgement preview={preview.data} />;
+  if (!data) return null;
+  return <Judgement preview={data} />;
 }
 
 function Judgement({ preview }: { preview: Preview }) {

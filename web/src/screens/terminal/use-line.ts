@@ -62,7 +62,6 @@ export function useLine(connection: string, request: Request, handlers: Handlers
           told().onState({ phase: review === null ? "open" : "waiting", review: review ?? "", end: null }),
         onEnd: (end) => {
           terminal.options.disableStdin = true;
-          terminal.options.cursorBlink = false;
           told().onState({ phase: "ended", review: "", end });
         },
       },
