@@ -22,7 +22,7 @@ FAST := not slow and not huge
 NPM := PATH=$(CURDIR)/$(BIN):$$PATH npm --prefix web
 
 .DEFAULT_GOAL := help
-.PHONY: help up web web-dev test test-changed test-all bench lint format services drivers mutants proto pictures docs clean test-compiled
+.PHONY: help up web web-dev test test-changed test-all bench lint format services drivers mutants proto pictures docs manifests release clean test-compiled
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,10 +58,12 @@ format: $(VENV)/.installed-dev ## put the code into its standard form
 	@$(NPM) run --silent format
 
 services: $(VENV)/.installed-dev ## install the servers and tools that tests use (Debian, Ubuntu)
-	@scripts/install-services postgresql pgbench mariadbd mariadb-ed25519 mysql xmlsec1 faketime git sshd ssh sshpass rsync sysbench chromium
+	@scripts/install-services postgresql pgbench mariadbd mariadb-ed25519 mysql xmlsec1 faketime git slapd sshd ssh sshpass rsync redis-server redis-cli sysbench prometheus promtool chromium strace systemd-analyze
+	@[ -z "$(CI)" ] || CI= scripts/install-services helm # built by Go, where it is new enough; without it its tests are skipped
 
-drivers: # … and the languages of drivers that the slow tests use
-	@scripts/install-services go javac mvn
+drivers: $(VENV)/.installed-dev # … the languages of drivers, and what builds packages, images and charts, which the slow tests use
+	@$(PIP) '.[release]'
+	@scripts/install-services go javac mvn buildah mmdebstrap systemd-nspawn helm mongosh mongodb-node mongodb-mappers http-applications ferretdb dynamodb-local aws-node
 
 bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure beside a direct connection and pgbouncer (ARGS=--quick)
 	@scripts/install-services postgresql pgbench pgbouncer chromium
@@ -83,6 +85,14 @@ pictures: services $(WEB_BUILT) ## take the pictures of the documentation and of
 	@POSTERN_PICTURES=$(CURDIR)/docs/pictures $(BIN)/pytest -q -n 0 tests/web/test_journey.py
 	@POSTERN_SNAPSHOTS=write $(BIN)/pytest -q -n 0 tests/web/test_snapshots.py
 
+release: $(VENV)/.installed-dev ## build the last commit into dist/: packages, SBOMs, checksums (docs/how-to/release.md)
+	@$(PIP) '.[release]'
+	@$(BIN)/python scripts/release.py build
+
+manifests: $(VENV)/.installed-dev ## make deploy/kubernetes from the chart
+	@scripts/install-services helm
+	@$(BIN)/python scripts/generate_manifests.py
+
 docs: $(VENV)/.installed ## write the generated pages anew
 	@$(BIN)/python scripts/generate_docs.py
 
@@ -96,13 +106,13 @@ $(VENV)/.made: scripts/make-venv
 
 $(VENV)/.installed: $(VENV)/.made pyproject.toml setup.py constraints.txt $(SOURCES) $(WEB)
 	@rm -rf build  # modules that were removed since would be installed again
-	@echo "Installing into $(VENV); with a C compiler the hot path is compiled, which takes minutes (POSTERN_COMPILE=0 leaves it out)."
-	@$(PIP) .
+	@echo "Installing into $(VENV); with a C compiler the hot path is compiled, which takes a minute or two (POSTERN_COMPILE=0 leaves it out)."
+	@$(PIP) '.[demo]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.made pyproject.toml setup.py constraints.txt
 	@rm -rf build
-	@echo "Installing what tests need into $(VENV); with a C compiler the hot path is compiled, which takes minutes."
+	@echo "Installing what tests need into $(VENV); with a C compiler the hot path is compiled, which takes a minute or two."
 	@$(PIP) '.[dev]'
 	@touch $(VENV)/.installed $@
 

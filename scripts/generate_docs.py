@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -22,13 +22,15 @@ from postern.api.schemas.server.event_schemas import event_schemas
 from postern.cli.main import cli
 from postern.domain.event import EVENTS as EVENTS_OF
 from postern.domain.event import EventKind
-from postern.domain.reviews.review import TRANSITIONS, ReviewEvent, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import TRANSITIONS, ReviewEvent, ReviewKind
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.rules.masking import ALIASES, DEFAULT_TYPES, MODEL_TYPES, PERSONAL_TYPES, InfoType
 from postern.domain.secret import Secret
 from postern.inspection.masking.catalogue import ORDER
 from postern.inspection.masking.detectors import BOOST, THRESHOLD
 from postern.services.bundle import Services
-from postern.settings import Settings
+from postern.settings import AgentSettings, Settings
+from postern.settings_values import is_secret, variable_of
 from postern.store.signals import LocalSignals
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -99,7 +101,7 @@ def types_page() -> str:
     )
     needed = ", ".join(f"`{kind}`" for kind in sorted(MODEL_TYPES))
     lines.append(
-        f"\n{needed} need a language model: Presidio with a spaCy model, from the extra `presidio` and the "
+        f"\n{needed} need a language model: Presidio (`pip install presidio-analyzer`) with a spaCy model, and the "
         "setting\n`POSTERN_MASKING_LANGUAGE_MODEL`. Without it, a connection that names them cannot be saved or "
         "opened.\n"
     )
@@ -208,12 +210,19 @@ def _anchor(kind: str) -> str:
 
 
 def settings_list() -> str:
-    items = []
-    for spec in fields(Settings):
-        default = "" if spec.default is MISSING else _shown(spec.default)
-        name = f"`POSTERN_{spec.name.upper()}`" + (f" ({default})" if default else "")
-        items.append(_wrapped(f"- {name}: {spec.metadata['meaning']}"))
+    """Every setting of a gateway, then those that only an agent has."""
+    own = {spec.name for spec in fields(Settings)}
+    items = [_setting(Settings, spec) for spec in fields(Settings)]
+    items += ["", "An agent also has:", ""]
+    items += [_setting(AgentSettings, spec) for spec in fields(AgentSettings) if spec.name not in own]
     return "\n".join(items)
+
+
+def _setting(kind: type, spec: Field[Any]) -> str:
+    default = "" if spec.default is MISSING else _shown(spec.default)
+    name = f"`{spec.name}`, `{variable_of(spec.name)}`" + (f" ({default})" if default else "")
+    apart = f"; can be in a file of its own: `{spec.name}_file`" if is_secret(kind, spec.name) else ""
+    return _wrapped(f"- {name}: {spec.metadata['meaning']}{apart}")
 
 
 def _wrapped(item: str) -> str:
@@ -223,6 +232,8 @@ def _wrapped(item: str) -> str:
 def _shown(default: object) -> str:
     if isinstance(default, bool):
         return "yes" if default else "no"
+    if isinstance(default, float):
+        return f"`{default:.15g}`"
     return "" if default == "" or isinstance(default, Secret) else f"`{default}`"
 
 

@@ -96,6 +96,23 @@ ROOMS = {
         ),
     ),
     "recording": Room(("recording",), ("tests/recording",)),
+    "http1": Room(
+        ("protocols/http/http_syntax.py", "protocols/http/http1"),
+        (
+            "tests/protocols/http/test_http1_requests.py",
+            "tests/protocols/http/test_http1_responses.py",
+            "tests/protocols/http/test_http1_writer.py",
+            "tests/protocols/http/test_http1_properties.py",
+        ),
+    ),
+    "http2": Room(
+        ("protocols/http/http2",),
+        (
+            "tests/protocols/http/test_http2_conformance.py",
+            "tests/protocols/http/test_http2_exchanges.py",
+            "tests/protocols/http/test_http2_limits.py",
+        ),
+    ),
 }
 
 

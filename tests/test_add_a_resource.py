@@ -28,9 +28,10 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("tests/contracts/test_resources.py", "-k", "[contact] or [contact- or -contact]"),
         ("tests/cli/test_resource_groups.py", "-k", "contact or every_group"),
+        ("tests/cli/test_configuration_files.py", "-k", "sample or again"),
         ("tests/test_import_rules.py",),
     ],
-    ids=["contract", "commands", "walls"],
+    ids=["contract", "commands", "files", "walls"],
 )
 def test_resource_added_as_documented_passes_the_tests_of_all_resources(tree: Path, tests: tuple[str, ...]) -> None:
     run_tests(tree, *tests)

@@ -11,9 +11,10 @@ from scripts import generate_docs
 from tests.support.features import ADVISORY, BLOCKED, COLUMNS, ENFORCED, HOLDS, NOT_YET, PARTLY, REJECTED, ROW_OF
 
 from postern.cli.main import COMMANDS
-from postern.domain.reviews.review import TRANSITIONS, ReviewStatus
+from postern.domain.reviews.review import TRANSITIONS
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.targets.connection import SUBTYPES, protocol_of
-from postern.settings import AgentSettings, Settings
+from postern.settings import known_names
 from postern.wiring.app import ENFORCEABLE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -76,12 +77,12 @@ def test_commands_variables_and_make_targets_exist(page: Path) -> None:
     text = page.read_text()
     for command in re.findall(r"`postern ([a-z-]+)", text):
         assert command in COMMANDS, f"{page.name} names `postern {command}`"
-    settings = {*Settings.__dataclass_fields__, *AgentSettings.__dataclass_fields__}
-    known = {f"POSTERN_{name.upper()}" for name in settings}
+    known = {f"POSTERN_{name.upper()}" for name in (*known_names(), "config")}
     known |= {
         "POSTERN_API_URL",
         "POSTERN_TOKEN",
         "POSTERN_PROFILE",
+        "POSTERN_ID_TOKEN",
         "POSTERN_COMPILE",
         "POSTERN_WEB",
         "POSTERN_TEST_INSTALLED",

@@ -21,9 +21,20 @@ from tests.support.receivers import http_receiver, issued, senders
 from postern.domain.event import EventKind
 from postern.domain.secret import Secret
 from postern.domain.sink import Delivery, DeliveryState, SigningSecret, Sink, SinkKind
+from postern.settings import known_names
+from postern.settings_file import read_settings_file
 
 HOW_TOS = Path(__file__).resolve().parent.parent / "docs" / "how-to"
 OLD, NEW = ("whsec_" + base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2))
+
+
+@pytest.mark.parametrize("page", ["configure-the-gateway", "certificates"])
+def test_configuration_in_a_page_has_settings_that_exist(page: str, tmp_path: Path) -> None:
+    blocks = re.findall(r"```toml\n(.*?)```", (HOW_TOS / f"{page}.md").read_text(), re.DOTALL)
+    assert blocks
+    for text in blocks:
+        (tmp_path / "postern.toml").write_text(text)
+        assert read_settings_file(tmp_path / "postern.toml", known_names()).problems == ()
 
 
 @pytest.fixture

@@ -23,7 +23,10 @@ ROOMS = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists
 MAY: dict[str, set[str]] = {
     "errors": set(),
     "domain": {"errors"},
-    "settings": {"domain", "errors"},
+    "settings": {"domain", "errors", "settings_file", "settings_values"},
+    "settings_values": {"domain", "errors", "settings_file"},
+    "settings_file": {"errors"},
+    "settings_example": {"settings", "settings_values"},
     "process": set(),
     "descriptors": {"errors"},
     "logs": {"domain", "errors"},
@@ -33,6 +36,7 @@ MAY: dict[str, set[str]] = {
     "protocols": {"interception", "domain", "errors"},
     "inspection": {"interception", "domain", "errors"},
     "recording": {"interception", "domain", "errors", "store.ports"},
+    "backup": {"errors"},
     "archive": {"recording", "interception", "domain", "errors", "store.ports"},
     # The record format, to say where in a segment the damage is.
     "proof": {"recording.record_format", "domain", "errors"},
@@ -55,9 +59,10 @@ MAY: dict[str, set[str]] = {
     "web": set(),
     "client": {"transport.control", "protocols.clients", "domain", "errors"},
     # The frames of commands: a person's terminal is one of their two ends.
-    "cli": {"client", "proof", "domain", "errors", "settings", "wiring", "transport", "process", "descriptors", "logs",
+    "cli": {"client", "proof", "domain", "errors", "settings", "settings_values", "settings_example", "wiring",
+            "transport", "process", "descriptors", "logs",
             "protocols.terminal.terminal_frames", "protocols.clients"},
-    "wiring": ROOMS | {"errors", "settings", "process", "descriptors", "logs"},
+    "wiring": ROOMS | {"errors", "settings", "settings_values", "process", "descriptors", "logs"},
 }  # fmt: skip
 
 # Rooms within the package of a protocol: its side of the agent, of the gateway, and its part in judging statements.
@@ -227,8 +232,8 @@ def test_spec_imports_only_other_specs_when_it_is_loaded(path: Path) -> None:
             assert not module.startswith("postern") or SPEC.match(file), f"{path}:{node.lineno} imports {module}"
 
 
-# What links to programs have in common: commands and SSH are built on it, and it is no protocol by itself.
-SHARED = {"terminal"}
+# What several protocols are built on, and is no protocol by itself: links to programs, HTTP, requests to AWS.
+SHARED = {"aws", "http", "terminal"}
 
 
 def test_protocols_do_not_know_each_other() -> None:
@@ -270,8 +275,10 @@ SAYS_ONE = {
     "integrations/git/git_tasks.py": "a URL's scheme",
     "store/database.py": "the gateway's own store",
     "store/schema/session_tables.py": "the gateway's own store",
+    "store/store_rows.py": "the gateway's own store",
     "wiring/demo_shop.py": "the demo's target is a PostgreSQL server",
     "wiring/app.py": "a URL's scheme",
+    "wiring/host/backup.py": "the gateway's own store",
     "wiring/processes/machine_processes.py": "prints the psql line of the demo",
     "wiring/processes/prepare.py": "prints the psql line of the demo",
 }
@@ -321,7 +328,7 @@ def test_protocols_are_named_in_strings_of_these_files_alone() -> None:
 # parser as trees is shared, and SQLSTATE is its word.
 NAMES_DEFAULT = (
     r"|(store|demo|wiring|inspection/(sql|lineage))/|protocols/wire_base\.py$|api/schemas/sessions/session_schemas\.py$"
-    r"|cli/commands/(processes/gateway|runbooks/run)_commands\.py$"
+    r"|cli/commands/(backup|processes/gateway|runbooks/run)_commands\.py$"
 )
 
 

@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import logging
-from collections.abc import Iterator
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +19,7 @@ from hypothesis import strategies as st
 from postern import logs
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured
+from postern.logs.log_file import LogFile, LogFileHandler
 
 
 @pytest.fixture(autouse=True)
@@ -113,3 +121,133 @@ def test_attack_libraries_do_not_write_secrets_down_at_the_level_debug(name: str
     logging.getLogger("postern.agent").debug("ours")
     assert "secret" not in stream.getvalue()
     assert "ours" in stream.getvalue()
+
+
+WRITE = """
+import logging, sys
+from pathlib import Path
+from postern import logs
+from postern.logs.log_file import LogFile, LogFileHandler
+logs.configure("info", "text", sys.argv[2], file=LogFile(Path(sys.argv[1]), size=20_000, count=50))
+for number in range(1_000):
+    logging.getLogger("postern.test").info("line %d %s", number, "x" * (number % 90))
+"""
+
+
+def test_processes_share_a_rotated_file_and_no_line_is_lost_or_torn(tmp_path: Path) -> None:
+    file = tmp_path / "postern.log"
+    names = ["w1", "w2", "api"]
+    running = [subprocess.Popen([sys.executable, "-c", WRITE, str(file), name]) for name in names]
+    assert [process.wait(120) for process in running] == [0, 0, 0]
+    files = [file, *tmp_path.glob("postern.log.*")]
+    found: dict[str, set[int]] = {name: set() for name in names}
+    for each in files:
+        assert each.stat().st_size <= 20_000 + len(names) * 200  # lines that others wrote meanwhile
+        assert each.stat().st_mode & 0o007 == 0
+        for line in each.read_text().splitlines():
+            match = re.fullmatch(r"\S+Z info     (\w+) test: line (\d+) x*", line)
+            assert match, line
+            found[match[1]].add(int(match[2]))
+    assert len(files) > 3
+    assert found == {name: set(range(1_000)) for name in names}
+
+
+def file_logger(file: Path, *, count: int = 2, form: str = "text") -> logging.Logger:
+    logs.configure("info", form, "w1", file=LogFile(file, size=300, count=count))
+    return logging.getLogger("postern.test")
+
+
+def test_only_as_many_files_are_kept_as_were_asked_for(tmp_path: Path) -> None:
+    log = file_logger(tmp_path / "log")
+    for number in range(30):
+        log.info("line %02d", number)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "log.1", "log.2"]
+    newest = [(tmp_path / name).read_text().splitlines()[-1][-2:] for name in ("log", "log.1", "log.2")]
+    assert newest == sorted(newest, reverse=True)
+    assert newest[0] == "29"
+
+
+def test_file_that_another_program_moves_or_removes_is_opened_again(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    log = file_logger(file, form="json")
+    moves: tuple[Callable[[], object], ...] = (lambda: file.rename(tmp_path / "moved"), file.unlink)
+    for number, move in enumerate(moves):
+        log.info("before")
+        move()
+        log.info("after %d", number)
+        assert json.loads(file.read_text())["event"] == f"after {number}"
+    assert "before" in (tmp_path / "moved").read_text()
+
+
+def test_rotation_that_was_not_needed_any_more_leaves_no_lock(tmp_path: Path) -> None:
+    """Another program has truncated the file meanwhile."""
+    log = file_logger(tmp_path / "log")
+    log.info("line")
+    [handler] = logging.getLogger().handlers
+    assert isinstance(handler, LogFileHandler)
+    handler._rotate(1)
+    with (tmp_path / "log").open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert not (tmp_path / "log.1").exists()
+
+
+def test_line_longer_than_a_file_is_written_as_a_whole(tmp_path: Path) -> None:
+    log = file_logger(tmp_path / "log")
+    for _ in range(2):
+        log.info("x" * 1_000)
+    assert len((tmp_path / "log").read_text().splitlines()) == 1
+    assert (tmp_path / "log.1").exists()
+
+
+def test_line_that_cannot_be_written_goes_to_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    log = file_logger(folder / "log")
+    log.info("first")
+    shutil.rmtree(folder)
+    log.info("the folder is gone")
+    assert "the folder is gone" in capsys.readouterr().err
+
+
+def test_device_as_the_log_file_is_not_rotated() -> None:
+    log = file_logger(Path("/dev/null"))
+    for _ in range(10):
+        log.info("x" * 100)
+    assert not Path("/dev/null.1").exists()
+
+
+def test_file_that_cannot_be_opened_and_a_format_that_is_not_for_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match=r"POSTERN_LOG_FILE: .*written: No such file.*folder must exist"):
+        file_logger(tmp_path / "nowhere" / "log")
+    with pytest.raises(Misconfigured, match="journald is for standard error"):
+        file_logger(tmp_path / "log", form="journald")
+
+
+def test_journald_gets_priorities_and_no_time() -> None:
+    stream = io.StringIO()
+    logs.configure("debug", "journald", "w1", stream)
+    log = logging.getLogger("postern.relay")
+    for level in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
+        log.log(level, "message\n<0>forged", extra={"port": 1})
+    lines = stream.getvalue().splitlines()
+    assert [line[:3] for line in lines] == ["<7>", "<6>", "<4>", "<3>", "<2>"]
+    assert all(re.fullmatch(r"<\d>w1 relay: message\S+forged  port=1", line) for line in lines)
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_journal_that_reads_standard_error_is_noticed(
+    reads: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (tmp_path / "stderr").open("w") as stream:
+        status = os.fstat(stream.fileno())
+        monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.setenv("JOURNAL_STREAM", f"{status.st_dev}:{status.st_ino + (not reads)}")
+        logs.configure("info", "auto", "w1")
+        logging.getLogger("postern.test").info("message")
+        stream.flush()
+        written = (tmp_path / "stderr").read_text()
+        assert written.startswith("<6>w1 test: message") == reads
+        logs.configure("info", "text", "w1")  # was chosen
+        logging.getLogger("postern.test").info("chosen")
+        stream.flush()
+        assert re.search(r"^\S+Z info     w1 test: chosen$", (tmp_path / "stderr").read_text(), re.MULTILINE)

@@ -90,11 +90,15 @@ class Descriptors:
 
     @property
     def reserve(self) -> int:
-        return min(RESERVE, limit() // 4) if self._reserve is None else self._reserve
+        return self._reserve_of(limit())
+
+    def _reserve_of(self, most: int) -> int:
+        return min(RESERVE, most // 4) if self._reserve is None else self._reserve
 
     def has_room(self, needed: int) -> bool:
         """Return whether `needed` more can be opened without touching the reserve. A refusal is counted."""
-        if self._count() + needed <= limit() - self.reserve:
+        most = limit()
+        if self._count() + needed <= most - self._reserve_of(most):
             return True
         self.refused += 1
         return False

@@ -87,6 +87,10 @@ class RecordingFailed(PosternError):
     """A record could not be appended. Its session ends."""
 
 
+class BackupFailed(PosternError):
+    """A backup could not be written or read, such as on a full disk."""
+
+
 class Misconfigured(PosternError):
     """A setting is wrong. Raised at start only, so that nothing runs with half of its settings."""
 

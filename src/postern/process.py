@@ -24,7 +24,7 @@ HEARTBEAT_EVERY = 1.0  # seconds
 # core file with every secret if the machine allows core files.
 DUMP_STACKS = signal.SIGUSR2
 PARENT_PID = "POSTERN_PARENT_PID"
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
 # Loaded before any fork: between fork and exec a child must not load libraries.
 _trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
 _prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
@@ -43,6 +43,17 @@ def die_with_parent(parent: int | None = None, by: signal.Signals = signal.SIGTE
     _prctl(_PR_SET_PDEATHSIG, int(by), 0, 0, 0)
     if os.getppid() != parent:
         os._exit(0)
+
+
+def can_adopt() -> bool:
+    return _prctl is not None
+
+
+def adopt_orphans(adopts: bool) -> None:
+    """Say whether descendants of this process whose parent ends become its children from now on, on Linux. They must
+    be waited for then, so that this is on only while such a process is expected."""
+    if _prctl is not None:
+        _prctl(_PR_SET_CHILD_SUBREAPER, int(adopts), 0, 0, 0)
 
 
 def hide_from_own_user() -> None:
@@ -75,6 +86,7 @@ def announce_ready(loop: AbstractEventLoop | None = None) -> None:
     descriptor = os.environ.pop(READY_FD, None)
     if descriptor is None:
         return
+    release_memory()  # what the start needed
     pipe = int(descriptor)
     try:
         os.write(pipe, b"ready\n")

@@ -15,6 +15,7 @@ from tests.support.certificates import issue
 from postern.agent.agent_database_uri import read
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured
+from postern.protocols.mongodb.mongodb_uri import URI as MONGODB
 from postern.protocols.mysql.mysql_uri import URI as MYSQL
 from postern.protocols.postgres.postgres_uri import URI as POSTGRES
 from postern.protocols.protocol_database_uri import DatabaseUri
@@ -210,3 +211,33 @@ def test_mysql_uri_with_an_authority_verifies_it_in_every_mode(tmp_path: Path) -
 )
 def test_unsupported_mysql_uri_is_rejected_without_quoting_it(uri: str, said: str) -> None:
     assert said in refused(uri, MYSQL)
+
+
+@pytest.mark.parametrize(
+    ("uri", "database"),
+    [
+        ("mongodb://ann:p%40ss@db1:27018,db2/shop?replicaSet=rs0&authSource=users", "shop"),
+        ("mongodb+srv://ann:planted@cluster.shop.example/?retryWrites=true", ""),
+        ("mongodb://ann:planted@db", ""),
+        ("mongodb://ann:planted@db/sh%20op", "sh op"),
+        ("mongodb://%2Ftmp%2Fmongodb.sock/shop", "shop"),
+    ],
+)
+def test_mongodb_uri_is_kept_as_it_is(uri: str, database: str) -> None:
+    assert values(uri, MONGODB) == {"CONNECTION_STRING": uri, **({"DB": database} if database else {})}
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "postgres://ann:planted@db/shop",
+        "mongodb:ann:planted@db/shop",
+        "mongodb://",
+        "mongodb:///shop",
+        "mongodb://ann:planted@db/sh op",
+        "mongodb://ann:planted@db/sh%op",
+        "mongodb+aws://ann:planted@db",
+    ],
+)
+def test_text_that_is_no_mongodb_uri_is_rejected_without_a_quote(uri: str) -> None:
+    assert "MONGODB" not in refused(uri, MONGODB)

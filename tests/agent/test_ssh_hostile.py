@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -141,6 +142,8 @@ async def test_unread_answers_to_requests_end_the_connection(servers: Servers, m
 
     async def asks(process: Process) -> None:
         connection = connection_of(process)
+        sock = connection._transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)  # or the kernel takes megabytes of answers first
         connection._transport.pause_reading()
         while connection._transport is not None:
             for _ in range(1000):

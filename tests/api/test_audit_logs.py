@@ -103,7 +103,12 @@ async def test_what_the_machines_own_commands_did_is_there(api: Api) -> None:
 Step = Callable[[Api], Awaitable[httpx.Response]]
 CHANGES: list[tuple[str, Step, bool, bool]] = [
     ("POST /connections", lambda api: api.as_admin.post("/connections", json=api.connection_body("new")), False, True),
-    ("PUT /connections", lambda api: api.as_admin.put("/connections/shop", json=api.connection_body()), True, True),
+    (
+        "PUT /connections",
+        lambda api: api.as_admin.put("/connections/shop", json=api.connection_body() | {"description": "x"}),
+        True,
+        True,
+    ),
     ("PATCH /connections", lambda api: api.as_admin.patch("/connections/shop", json={"tags": ["a"]}), True, True),
     ("DELETE /connections", lambda api: api.as_admin.delete("/connections/shop"), True, False),
     ("POST /guardrails", lambda api: api.as_admin.post("/guardrails", json={"name": "new"}), False, True),

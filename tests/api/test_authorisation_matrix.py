@@ -55,6 +55,12 @@ ASSETS = {"items": [{"tracker_field": "asset", "tracker_object_type": "Server"}]
 ISSUES = {"project_key": "OPS", "request_type_id": "10", "cmdb_types": ASSETS}
 RUNBOOK_RULE = {"runbooks": [{"repository": "git.example.com/acme/ops"}], "connections": [], "user_groups": []}
 SCHEDULE = {"connection_name": "shop", "file_name": "a.runbook.sh", "cron": "0 3 * * *"}
+FEDERATION_RULE = {
+    "service_account": "robot",
+    "issuer_url": "https://id.example.com",
+    "audience": "https://gateway.example.com",
+    "claims": {"sub": ["system:serviceaccount:ci:deploy"]},
+}
 SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["audit.entry"]}
 
 # Whose `{id}` it is.
@@ -67,6 +73,13 @@ _REVIEWED = ("/sessions/{session_id}/review", "/sessions/{session_id}/exec")
 
 BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/agents"): {"name": "new"},
+    ("POST", "/network-rules"): {"name": "new", "allowed_networks": ["192.0.2.0/24"], "groups": ["crew"]},
+    ("PUT", "/network-rules/{nameOrID}"): {
+        "name": "renamed",
+        "allowed_networks": ["192.0.2.0/24"],
+        "groups": ["crew"],
+    },
+    ("PATCH", "/network-rules/{nameOrID}"): {"connection_names": ["shop"]},
     ("POST", "/access-rules"): {"name": "new", "groups": ["crew"]},
     ("PUT", "/access-rules/{nameOrID}"): {"name": "renamed", "groups": ["crew"]},
     ("PATCH", "/access-rules/{nameOrID}"): {"connection_names": ["shop"]},
@@ -103,6 +116,9 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("PUT", "/machineidentities/{nameOrID}"): {"description": "x"},
     ("PATCH", "/machineidentities/{nameOrID}"): {"description": "x"},
     ("POST", "/orgs"): {"name": "third", "admin_email": "x@example.org"},
+    ("POST", "/federation-rules"): {**FEDERATION_RULE, "name": "new"},
+    ("PUT", "/federation-rules/{nameOrID}"): {**FEDERATION_RULE, "name": "renamed"},
+    ("PATCH", "/federation-rules/{nameOrID}"): {"description": "x"},
     ("PUT", "/orgs/features"): {"name": "api-keys", "status": "enabled"},
     ("PUT", "/orgs/self"): {"auditor_role_name": "readers"},
     ("POST", "/scim/v2/Groups"): {"schemas": [SCIM_GROUP], "displayName": "new"},
@@ -155,6 +171,7 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("PATCH", "/sshauthorities/{nameOrID}"): {"name": "renamed"},
     ("POST", "/devicelogins/confirm"): {"code": "AAAA-BBBB", "answer": "deny"},
     ("POST", "/sshlogins/confirm"): {"code": "AAAA-BBBB", "answer": "deny"},
+    ("POST", "/applogins"): {"host": "grafana", "challenge": "a" * 43},
     ("POST", "/sshkeys"): {"name": "new", "public_key": OTHER_SSH_KEY},
     ("PUT", "/users/self/preferences"): {"theme": "dark"},
     ("POST", "/users"): {"email": "new@example.com"},
@@ -179,6 +196,7 @@ QUERIES = {
     ("GET", "/login/ssh"): "?user_code=AAAA-BBBB",
     ("GET", "/devicelogins"): "?code=AAAA-BBBB",
     ("GET", "/sshlogins"): "?code=AAAA-BBBB",
+    ("GET", "/applogins"): "?host=grafana",
     ("GET", "/login/device"): "?user_code=AAAA-BBBB",
     ("GET", "/runbooks/file"): "?name=a.runbook.sh",
     ("GET", "/runbooks/schedule-times"): "?cron=0%203%20*%20*%20*",
@@ -193,6 +211,12 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/access-requests/rules/{nameOrID}"):                           "403 403 200 200 403 200 200 404",
     ("PUT", "/access-requests/rules/{nameOrID}"):                           "403 403 403 200 403 403 200 404",
     ("PATCH", "/access-requests/rules/{nameOrID}"):                         "403 403 403 200 403 403 200 404",
+    ("GET", "/network-rules"):                                              "403 403 200 200 403 200 200 200",
+    ("POST", "/network-rules"):                                             "403 403 403 201 403 403 201 201",
+    ("DELETE", "/network-rules/{nameOrID}"):                                "403 403 403 204 403 403 204 404",
+    ("GET", "/network-rules/{nameOrID}"):                                   "403 403 200 200 403 200 200 404",
+    ("PUT", "/network-rules/{nameOrID}"):                                   "403 403 403 200 403 403 200 404",
+    ("PATCH", "/network-rules/{nameOrID}"):                                 "403 403 403 200 403 403 200 404",
     ("GET", "/access-rules"):                                               "403 403 200 200 403 200 200 200",
     ("POST", "/access-rules"):                                              "403 403 403 201 403 403 201 201",
     ("DELETE", "/access-rules/{nameOrID}"):                                 "403 403 403 204 403 403 204 404",
@@ -243,6 +267,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/credentials"):                                                "200 200 200 200 200 200 200 200",
     # Only those of the caller: an administrator revokes those of others by their connection.
     ("POST", "/credentials/{credential_id}/revoke"):                        "404 204 404 404 404 404 404 404",
+    ("GET", "/configuration/kinds"):                                        "200 200 200 200 200 200 200 200",
     ("GET", "/feature-flags"):                                              "200 200 200 200 200 200 200 200",
     ("PUT", "/feature-flags/{name}"):                                       "403 403 403 200 403 403 200 200",
     ("GET", "/datamasking-rules"):                                          "403 403 200 200 403 200 200 200",
@@ -382,6 +407,12 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("PUT", "/serverconfig/misc"):                                          "403 403 403 200 403 403 200 403",
     ("POST", "/serverconfig/token-keys/rotate"):                            "403 403 403 200 403 403 200 403",
     ("GET", "/serverinfo"):                                                 "200 200 200 200 200 200 200 200",
+    ("GET", "/federation-rules"):                                           "403 403 200 200 403 200 200 200",
+    ("POST", "/federation-rules"):                                          "403 403 403 201 403 403 403 422",
+    ("DELETE", "/federation-rules/{nameOrID}"):                             "403 403 403 204 403 403 204 404",
+    ("GET", "/federation-rules/{nameOrID}"):                                "403 403 200 200 403 200 200 404",
+    ("PUT", "/federation-rules/{nameOrID}"):                                "403 403 403 200 403 403 403 404",
+    ("PATCH", "/federation-rules/{nameOrID}"):                              "403 403 403 200 403 403 403 404",
     ("GET", "/serviceaccounts"):                                            "403 403 200 200 403 200 200 200",
     ("POST", "/serviceaccounts"):                                           "403 403 403 201 403 403 201 201",
     ("DELETE", "/serviceaccounts/{nameOrID}"):                              "403 403 403 204 403 403 204 404",
@@ -434,6 +465,8 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/devicelogins/confirm"):                                      "404 404 404 404 403 403 403 404",
     ("GET", "/sshlogins"):                                                  "404 404 404 404 403 403 403 404",
     ("POST", "/sshlogins/confirm"):                                         "404 404 404 404 403 403 403 404",
+    ("GET", "/applogins"):                                                  "404 404 404 404 404 404 404 404",
+    ("POST", "/applogins"):                                                 "404 404 404 404 403 403 403 404",
     ("GET", "/users/self/preferences"):                                     "200 200 200 200 200 200 200 200",
     ("PUT", "/users/self/preferences"):                                     "200 200 200 200 200 200 200 200",
     ("GET", "/users"):                                                      "200 200 200 200 200 200 200 200",
@@ -479,6 +512,7 @@ TABLE: Mapping[tuple[str, str], str] = {
 OPEN: Mapping[tuple[str, str], int] = {
     ("GET", "/callback"): 401,
     ("POST", "/chat/slack/{id}"): 401,
+    ("POST", "/federation/login"): 400,
     ("GET", "/healthz"): 200,
     ("POST", "/localauth/login"): 200,
     ("POST", "/localauth/register"): 403,
@@ -559,10 +593,20 @@ async def _things(api: Api) -> dict[str, str]:
     session = (await api.as_ann.post("/sessions", json={"connection": "shop", "script": "select 1"})).json()
     for path, body in (
         ("/serviceaccounts", {"subject": "robot", "status": "active"}),
+        ("/federation-rules", {**FEDERATION_RULE, "name": "deploys"}),
         ("/machineidentities", {"name": "backup", "connection_names": ["shop"]}),
         ("/users/groups", {"name": "crew"}),
         ("/api-keys", {"name": "ci"}),
         ("/sinks", {**SINK, "name": "siem"}),
+        (
+            "/network-rules",
+            {
+                "name": "of the crew",
+                "allowed_networks": ["192.0.2.0/24"],
+                "groups": ["crew", "ops"],
+                "connection_names": ["shop"],
+            },
+        ),
         ("/access-rules", {"name": "for the crew", "groups": ["crew"], "connection_names": ["shop"]}),
         ("/access-requests/rules", {**REVIEW_RULE, "name": "pairs"}),
         ("/runbooks/rules", {**RUNBOOK_RULE, "name": "deploys"}),
@@ -671,9 +715,11 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "/connections/": "shop",
         "/datamasking-rules/": "customer data",
         "/feature-flags/": "api-keys",
+        "/federation-rules/": "deploys",
         "/guardrails/": "no drops",
         "/integrations/tracker/issuetemplates/": "changes",
         "/machineidentities/": "backup",
+        "/network-rules/": "of the crew",
         "/resources/": "shop",
         "/retention/connections/": "shop",
         "/runbooks/configurations/": repository_name(REPOSITORY),

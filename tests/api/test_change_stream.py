@@ -66,6 +66,39 @@ async def test_client_continues_after_its_last_event(real: Api, shop: dict[str, 
         message(await client.get(URL, headers={"Last-Event-ID": "x" * 65}), 422)
 
 
+async def test_client_follows_from_what_it_has_read(real: Api, shop: dict[str, Any]) -> None:
+    async with served(real, real.as_ann) as client:
+        position = (await client.get("/userinfo")).json()["changes_position"]
+        async with client.stream("GET", URL, params={"after": position}) as answer:
+            found = events(answer)
+            assert await anext(found) == ("ready", "", {})
+            review = await request_access(real)
+            name, _, data = await anext(found)
+            assert (name, data["id"]) == ("review", review)
+        earlier = (await client.get("/userinfo")).json()["changes_position"]
+        await real.as_admin.patch("/connections/shop", json={"tags": ["x"]})
+        latest = (await client.get("/userinfo")).json()["changes_position"]
+        assert latest != earlier
+        async with client.stream("GET", URL, params={"after": earlier}) as answer:
+            found = events(answer)
+            assert [(await anext(found))[0] for _ in range(2)] == ["ready", "connection"]
+        async with client.stream("GET", URL, params={"after": earlier}, headers={"Last-Event-ID": latest}) as answer:
+            found = events(answer)
+            await anext(found)
+            await real.as_admin.patch(f"/users/{real.users['ann'].id}", json={"groups": []})
+            assert (await anext(found))[0] == "login"
+        message(await client.get(URL, params={"after": "x" * 65}), 422)
+
+
+async def test_changes_that_nobody_followed_are_a_gap(real: Api, shop: dict[str, Any]) -> None:
+    async with served(real, real.as_ann) as client:
+        position = (await client.get("/userinfo")).json()["changes_position"]
+        await real.as_admin.patch("/connections/shop", json={"tags": ["x"]})
+        async with client.stream("GET", URL, params={"after": position}) as answer:
+            found = events(answer)
+            assert [(await anext(found))[0] for _ in range(2)] == ["ready", "resync"]
+
+
 @pytest.mark.parametrize("how", ["logged out", "made inactive", "signal lost"])
 async def test_stream_ends_with_its_login(real: Api, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     if how == "signal lost":
@@ -110,7 +143,7 @@ async def test_heartbeat_moves_the_position(real: Api, monkeypatch: pytest.Monke
             if line == ": still here":
                 break
         await real.world.signals.publish(Topic.LOGIN_CHANGED, principal_id=str(real.users["ann"].id), change="started")
-        position = real.services.changes._position
+        position = real.services.changes.position()
         async with asyncio.timeout(60):
             async for line in lines:
                 if line == f"id: {position}":

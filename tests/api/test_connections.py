@@ -58,6 +58,7 @@ async def test_a_connection_made_reads_back_in_full(api: Api) -> None:
         "last_test": None,
         "default_database": "shop",
         "secret": SHOWN,
+        "url": None,
         "warnings": [],
     }
     again = await api.as_admin.put("/connections/shop", json=shown | {"secret": None})
@@ -370,11 +371,11 @@ async def test_types_are_refused_where_masking_cannot_be_enforced(api: Api) -> N
     assert message(answer, 422).startswith("redact_enabled: cannot be enforced")
 
 
-async def test_a_managed_connection_is_immutable(api: Api) -> None:
-    await api.world.add_connection("managed", agent=api.agent, managed_by="operator")
+async def test_a_connection_that_an_agent_declares_is_immutable(api: Api) -> None:
+    await api.world.add_connection("managed", agent=api.agent, managed_by="agent:apps")
     for method, body in (("PUT", api.connection_body("managed")), ("PATCH", {}), ("DELETE", None)):
         answer = await api.as_admin.request(method, "/connections/managed", json=body)
-        assert "managed by operator" in message(answer, 400)
+        assert "managed by agent:apps" in message(answer, 400)
 
 
 async def test_deleting_ends_sessions_and_credentials(api: Api) -> None:

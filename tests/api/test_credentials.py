@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from tests.api.conftest import INFO, TARGET, Api, message
@@ -130,3 +130,32 @@ async def test_credential_of_a_hidden_connection_can_still_be_revoked(api: Api) 
     message(await api.as_ann.get("/connections/shop"), 404)
     assert [one["id"] for one in (await api.as_ann.get("/credentials")).json()["data"]] == [issued["id"]]
     assert (await api.as_ann.post(f"/credentials/{issued['id']}/revoke")).status_code == 204
+
+
+async def test_credential_of_a_tcp_service_is_a_certificate_that_only_its_answer_contains(api: Api) -> None:
+    api.services.credentials._enforceable |= {"tcp"}
+    fields = {"type": ConnectionType.APPLICATION, "subtype": "tcp"}
+    await api.world.add_connection("cache", agent=api.agent, **fields)
+    issued = await issue(api, "cache")
+    certificate = issued["client_certificate"]
+    assert certificate["certificate"].startswith("-----BEGIN CERTIFICATE-----")
+    assert certificate["private_key"].startswith("-----BEGIN PRIVATE KEY-----")
+    assert certificate["serial_number"] == f"{UUID(issued['id']).int:x}"
+    assert issued["password"] == ""
+    lines = {line["name"]: line for line in issued["lines"]}
+    assert lines["redis-cli"] == {
+        "name": "redis-cli",
+        "text": "redis-cli -h localhost -p 7460 --tls --cert cache.crt --key cache.key --cacert postern-ca.crt",
+        "password": "certificate",
+        "variable": "",
+    }
+    assert list(lines) == ["openssl", "redis-cli", "curl", "socat"]
+    assert (certificate["certificate_file"], certificate["key_file"]) == ("cache.crt", "cache.key")
+    secret_line = certificate["private_key"].splitlines()[1]
+    for path in ("/audit/logs", "/connections/cache/credentials"):
+        answer = await api.as_admin.get(path)
+        assert issued["username"] in answer.text
+        assert secret_line not in answer.text
+        assert "client_certificate" not in answer.text
+    await api.make_connection()
+    assert (await issue(api, "shop"))["client_certificate"] is None

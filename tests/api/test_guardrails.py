@@ -25,7 +25,7 @@ async def test_a_guardrail_reads_back_in_full(api: Api) -> None:
     assert made.status_code == 201
     shown = made.json()
     at = "2026-01-02T03:04:05Z"
-    assert shown == body | {"id": shown["id"], "created_at": at, "updated_at": at}
+    assert shown == body | {"id": shown["id"], "managed_by": None, "created_at": at, "updated_at": at}
     assert (await api.as_auditor.get("/guardrails")).json()["data"] == [shown]
     assert (await api.as_auditor.get(f"/guardrails/{shown['id']}")).json() == shown
     api.world.clock.forward(seconds=1)
@@ -143,7 +143,7 @@ async def test_rules_about_statements_read_back_in_full(api: Api) -> None:
     ("where", "rule", "what"),
     [
         ("input", {"type": "deny_statements"}, "needs effects, objects"),
-        ("input", {"type": "deny_statements", "objects": ["a.b.c"]}, "schema.table"),
+        ("input", {"type": "deny_statements", "objects": ["a.*.c"]}, "schema.table"),
         ("input", {"type": "deny_statements", "objects": ["*"]}, "schema.table"),
         ("input", {"type": "deny_statements", "objects": ["f(int)"]}, "schema.table"),
         ("input", {"type": "read_only", "allow_functions": ["total"]}, "schema.f()"),
@@ -261,7 +261,18 @@ async def test_the_spec_s_shape_exactly(api: Api) -> None:
     """Section 2.5: the fields, which of them may be left out or null, and what a rule answers."""
     made = (await api.as_admin.post("/guardrails", json={"name": "bare"})).json()
     assert list(made) == [
-        *("id", "name", "description", "connection_ids", "input", "output", "created_at", "updated_at", "enabled"),
+        *(
+            "id",
+            "name",
+            "managed_by",
+            "description",
+            "connection_ids",
+            "input",
+            "output",
+            "created_at",
+            "updated_at",
+            "enabled",
+        ),
     ]
     assert (made["description"], made["input"], made["output"]) == ("", {"rules": []}, {"rules": []})
     nulls = {"name": "nulls", "description": None, "connection_ids": None, "input": None, "output": None}

@@ -65,7 +65,8 @@ async def connection(api: Api, name: str) -> dict[str, Any]:
 async def test_a_template_reads_back_in_full(api: Api) -> None:
     shop = await api.make_connection()
     shown = await make(api, **FULL, connection_ids=[shop["id"]])
-    assert shown == FULL | {"connection_ids": [shop["id"]], "id": shown["id"], "created_at": AT, "updated_at": AT}
+    times = {"created_at": AT, "updated_at": AT}
+    assert shown == FULL | {"connection_ids": [shop["id"]], "id": shown["id"], "managed_by": None, **times}
     assert (await api.as_admin.get(PATH)).json() == {"data": [shown], "total": 1, "has_next_page": False}
     assert (await api.as_bob.get(f"{PATH}/{shown['id']}")).json() == shown
     api.world.clock.forward(seconds=1)
@@ -180,9 +181,9 @@ async def test_what_is_wrong_is_named(api: Api, changes: dict[str, Any], status:
 
 
 async def test_a_managed_connection_is_refused(api: Api) -> None:
-    managed = await api.world.add_connection("apps", managed_by="agent apps")
+    managed = await api.world.add_connection("apps", managed_by="agent:apps")
     answer = await api.as_admin.post(PATH, json=BODY | {"connection_ids": [str(managed.id)]})
-    assert message(answer, 400) == "connection_ids: connection 'apps' is managed by agent apps; change it there"
+    assert message(answer, 400) == "connection_ids: connection 'apps' is managed by agent:apps; change it there"
     assert (await api.as_admin.get(PATH)).json()["data"] == []
 
 

@@ -29,6 +29,7 @@ LONG = (
 SHORT = {
     "/access-requests/rules": "administrators write each one",
     "/access-rules": "administrators write each one",
+    "/network-rules": "administrators write each one",
     "/agents": "administrators make each one",
     "/api-keys": "administrators make each one",
     "/api-keys/{nameOrID}/credentials": "the live credentials of one key",
@@ -38,6 +39,7 @@ SHORT = {
     "/connections/{nameOrID}/hostkeys": "a few for each connection",
     "/datamasking-rules": "administrators write each one",
     "/feature-flags": "the gateway has a fixed number",
+    "/federation-rules": "administrators write each one",
     "/guardrails": "administrators write each one",
     "/integrations/tracker/assets/objects": "the tracker answers each page",
     "/integrations/tracker/issuetemplates": "administrators write each one",

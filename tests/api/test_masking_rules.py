@@ -32,7 +32,7 @@ async def test_a_masking_rule_reads_back_in_full(api: Api) -> None:
     assert made.status_code == 201, made.text
     shown = made.json()
     at = "2026-01-02T03:04:05Z"
-    assert shown == body | {"id": shown["id"], "created_at": at, "updated_at": at}
+    assert shown == body | {"id": shown["id"], "managed_by": None, "created_at": at, "updated_at": at}
     assert (await api.as_auditor.get("/datamasking-rules")).json()["data"] == [shown]
     path = f"/datamasking-rules/{shown['id']}"
     assert (await api.as_auditor.get(path)).json() == shown
@@ -65,7 +65,7 @@ async def test_leaving_connections_out_keeps_them_and_the_rest_is_replaced(api: 
         ({"strategy": "shred"}, 400, "strategy: "),
         ({"strictness": "mild"}, 400, "strictness: "),
         ({"columns": [], "custom_entity_types": [], "supported_entity_types": []}, 422, "would mask nothing"),
-        ({"columns": ["a.b.c.d"]}, 422, "columns: 'a.b.c.d'"),
+        ({"columns": [".".join("a" * 17)]}, 422, "columns: 'a.a.a"),
         ({"columns": ["users."]}, 422, "columns: 'users.'"),
         ({"columns": ["tag:"]}, 422, "columns: 'tag:'"),
         ({"columns": ["x" * 257]}, 422, "at most 256"),

@@ -130,7 +130,7 @@ async def test_the_description_is_complete(api: Api) -> None:
         "set_up",
     }
     open_to_all |= {"callback", "exchange", "begin_device_login", "device_token", "device_page", "confirm_device"}
-    open_to_all |= {"ssh_login_page", "confirm_ssh_login_on_page"}
+    open_to_all |= {"ssh_login_page", "confirm_ssh_login_on_page", "exchange_token"}
     open_to_all |= {"web_login_page", "web_login", "web_second_factor", "web_set_up_page", "web_set_up"}
     open_to_all |= {"saml_login", "saml_callback", "saml_metadata"}
     open_to_all |= {"slack_interaction", "review_page", "decide_on_page"}

@@ -78,6 +78,7 @@ async def test_an_api_key_is_shown_once_and_taken_in_both_headers(api: Api) -> N
     key = made.pop("key")
     assert made == {
         "id": made["id"],
+        "managed_by": None,
         "org_id": str(api.world.org_id),
         "name": "ci",
         "masked_key": f"{key[:10]}…",
@@ -142,7 +143,8 @@ async def test_service_accounts(api: Api) -> None:
     body = {"subject": "deploy", "name": "Deployer", "status": "active", "groups": ["dba"]}
     made = await api.as_admin.post("/serviceaccounts", json=body)
     assert made.status_code == 201
-    assert made.json() == body | {"id": made.json()["id"], "role": "standard", "created_at": "2026-01-02T03:04:05Z"}
+    more = {"role": "standard", "managed_by": None, "created_at": "2026-01-02T03:04:05Z"}
+    assert made.json() == body | {"id": made.json()["id"], **more}
     message(await api.as_admin.post("/serviceaccounts", json=body), 409)
     key = await make_key(api, service_account="deploy")
     assert (key["service_account"], key["groups"]) == ("deploy", ["dba"])

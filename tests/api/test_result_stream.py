@@ -183,8 +183,8 @@ async def test_rows_come_while_the_script_runs(real: Api, script: Session, home:
 
 async def test_rows_are_looked_for_often_until_a_script_is_quiet_for_long(real: Api, script: Session) -> None:
     follower = ResultFollower(cast(Request, None), real.services, script, 0)
-    pauses = [follower.pause(quiet) for quiet in (0, 1, 3, 10, 50, 100, 3_000)]
-    assert pauses == [0.03, 0.03, 0.03, 0.1, 0.5, 1, 1]
+    pauses = [follower.pause(quiet) for quiet in (0, 0.15, 0.6, 1, 3, 10, 50, 100, 3_000)]
+    assert pauses == [0.005, 0.005, 0.02, 0.03, 0.03, 0.1, 0.5, 1, 1]
 
 
 async def test_first_row_is_sent_soon_after_it_is_recorded(real: Api, script: Session, home: Path) -> None:

@@ -14,7 +14,8 @@ from tests.support.world import API_URL
 
 from postern.domain.features import Feature
 from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import ApprovalRequirement, Review, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import ApprovalRequirement, Review, ReviewKind
+from postern.domain.reviews.review_status import ReviewStatus
 
 OWN = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}  # what browsers send for a form of a page without referrer
 HOSTILE = '"><script>alert(1)</script><form action="https://evil.example">\u202e'

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,12 +18,12 @@ from starlette.routing import Match
 from tests.api.conftest import Api
 from tests.support.application import routed_once
 
-from postern.api.route import Route
+from postern.api.route import Route, eager
 
 pytestmark = pytest.mark.ci
 
 # Without the last one, the web application, which has every path that no other route has.
-ROUTES = [route for route in routed_once().routes if isinstance(route, Route) and route.path.startswith("/api")]
+ROUTES = [route for route in eager(routed_once().routes) if isinstance(route, Route) and route.path.startswith("/api")]
 
 
 def calls(dependant: Dependant) -> Iterator[Any]:
@@ -48,6 +50,24 @@ def test_every_path_finds_the_route_that_the_framework_finds(method: str) -> Non
             theirs, _ = APIRoute.matches(route, dict(scope))
             assert ours is theirs, f"{method} {path} and {route.path}"
         assert path not in filled or any(route.matches(dict(scope))[0] is not Match.NONE for route in ROUTES)
+
+
+def test_a_starting_gateway_builds_no_route_and_imports_no_part_that_few_need() -> None:
+    code = (
+        "import sys; from postern.api.application import make_application; from postern.api.route import Route\n"
+        "routes = [route for route in make_application().router.routes if isinstance(route, Route)]\n"
+        "heavy = {'scim2_models', 'alembic'} & set(sys.modules)\n"
+        "print(len(routes), sum(route._is_built for route in routes), *heavy)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    routes, built = told.stdout.split()
+    assert int(routes) > 100
+    assert int(built) == 0
+
+
+def test_a_route_without_an_attribute_says_so() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = ROUTES[0].nothing
 
 
 class Filled(dict[str, str]):

@@ -20,10 +20,15 @@ CHECKED = {
     ("RepositoryRequest", "git_url"),
     ("RepositoryPatch", "git_url"),
     ("TrackerRequest", "url"),
+    ("FederationRuleRequest", "issuer_url"),
+    ("FederationRulePatch", "issuer_url"),
 }
 NOT_CONNECTED_TO = {
     ("ApiKeyRequest", "allowed_networks"): "networks of clients",
     ("ApiKeyPatch", "allowed_networks"): "networks of clients",
+    ("NetworkRuleRequest", "allowed_networks"): "networks of clients",
+    ("NetworkRulePatch", "allowed_networks"): "networks of clients",
+    ("AppLoginRequest", "host"): "the host that a browser asked for; must be that of the connection",
     ("ListenerConfig", "listen_address"): "where this server listens; operators only",
     ("MiscConfigRequest", "api_url"): "where clients find this server",
     ("MiscConfigRequest", "public_host"): "where clients find this server",

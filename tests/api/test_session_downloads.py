@@ -150,6 +150,14 @@ async def test_logging_out_ends_it(real: Api, session: Session) -> None:
     assert "login has ended" in message(await real.nobody.get(path), 401)
 
 
+async def test_attack_link_is_not_good_from_an_address_that_its_user_cannot_use(real: Api, session: Session) -> None:
+    of_ann, of_auditor = await link(real.as_ann, session), await link(real.as_auditor, session)
+    rule = {"name": "office", "allowed_networks": ["192.0.2.0/24"], "groups": ["dba"]}
+    assert (await real.as_admin.post("/network-rules", json=rule)).status_code == 201
+    assert "network rule 'office'" in message(await real.nobody.get(of_ann), 403)
+    assert (await real.nobody.get(of_auditor)).status_code == 200
+
+
 async def test_losing_the_right_ends_it(real: Api, session: Session) -> None:
     of_auditor, of_ann = await link(real.as_auditor, session), await link(real.as_ann, session)
     await real.as_admin.put("/users/auditor@example.com", json={"groups": []})

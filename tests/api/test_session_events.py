@@ -300,6 +300,10 @@ async def test_asciicasts(real: Api, home: Path) -> None:
 
 async def test_a_database_makes_no_asciicast(real: Api, session: Session) -> None:
     assert "timeline" in message(await exported(real, session, "asciicast"), 422)
+
+
+async def test_database_has_no_http_archive(real: Api, session: Session) -> None:
+    assert "only sessions of HTTP have an archive" in message(await exported(real, session, "har"), 422)
     lines = (await exported(real, session, "timeline")).text.splitlines()
     assert [json.loads(line)["exchange"] for line in lines] == [1, 2]
 

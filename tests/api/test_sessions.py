@@ -295,6 +295,27 @@ async def test_running_a_script(api: Api, exit_code: int | None, reason: EndReas
     assert (await api.as_ann.get("/sessions")).json()["data"][0]["script"] is None
 
 
+@pytest.mark.parametrize("form", ["text", "json", "csv"])
+async def test_script_that_never_reached_its_target_says_why(api: Api, form: str) -> None:
+    await api.make_connection()
+    tasks = []
+
+    async def work(session_id: UUID) -> None:
+        await api.services.sessions.claim(session_id, "w1")
+        note = Problem("NOTE", "[note] session ended (reason: killed)", fails=False)
+        api.world.recordings.stored[session_id] = [(0.1, "e", note.text.encode())]
+        api.world.recordings.answered[session_id] = [note]
+        await api.services.sessions.close(session_id, reason=EndReason.KILLED, exit_code=1, metrics={}, event_size=1)
+
+    def hear(payload: Mapping[str, str]) -> None:
+        tasks.append(asyncio.create_task(work(UUID(payload["session_id"]))))
+
+    api.world.signals.subscribe(Topic.SESSION_RUN, hear)
+    answer = await api.as_ann.post("/sessions", json={"connection": "shop", "script": "select 1", "format": form})
+    assert answer.json()["output_status"] == "failed"
+    assert answer.json()["error"]["text"] == "session ended (reason: killed)"
+
+
 async def test_running_a_script_with_parameters(api: Api) -> None:
     await api.make_connection()
     claimed = []

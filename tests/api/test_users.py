@@ -21,6 +21,7 @@ async def test_login_answers_a_token(api: Api) -> None:
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
     headers = {"Authorization": f"Bearer {answer.headers['Token']}"}
     shown = (await api.nobody.get("/userinfo", headers=headers)).json()
+    assert shown.pop("changes_position")
     assert shown == {
         "id": api.users["ann"].subject,
         "email": "ann@example.com",
@@ -30,6 +31,7 @@ async def test_login_answers_a_token(api: Api) -> None:
         "role": "standard",
         "verified": True,
         "picture": "",
+        "managed_by": None,
         "created_at": "2026-01-02T03:04:05Z",
         "last_login_at": "2026-01-02T03:04:05Z",
         "org_id": str(api.world.org_id),
@@ -75,9 +77,24 @@ async def test_server_info(api: Api) -> None:
         "mysql_host": "localhost",
         "mysql_port": 7306,
         "mysql_proxy_enabled": True,
+        "mongodb_host": "localhost",
+        "mongodb_port": 7017,
+        "mongodb_proxy_enabled": True,
+        "dynamodb_host": "localhost",
+        "dynamodb_port": 7018,
+        "dynamodb_proxy_enabled": True,
+        "cloudwatch_host": "localhost",
+        "cloudwatch_port": 7019,
+        "cloudwatch_proxy_enabled": True,
+        "httpproxy_host": "localhost",
+        "httpproxy_port": 7080,
+        "httpproxy_proxy_enabled": True,
         "ssh_host": "localhost",
         "ssh_port": 7422,
         "ssh_proxy_enabled": True,
+        "tcp_host": "localhost",
+        "tcp_port": 7460,
+        "tcp_proxy_enabled": True,
         "ssh_host_key": INFO.ssh_host_key,
         "ssh_host_key_fingerprint": "SHA256:kmYcvdi2GkPeWxB6XLjrZB8JHsy2Hm8luHMFp9GMvqk",
         "tunnel_url": "wss://localhost:7443",
@@ -196,16 +213,18 @@ async def test_credentials(api: Api) -> None:
         "password": issued["password"],
         "host": "localhost",
         "port": 7432,
+        "client_certificate": None,
         "database": "shop",
         "created_at": "2026-01-02T03:04:05Z",
         "expires_at": "2026-01-02T03:05:05Z",
         "revoked_at": None,
         "status": "active",
         "has_review": False,
+        "in_browser": False,
     }
     assert len(issued["password"]) == 32
     listed = (await api.as_ann.get("/connections/shop/credentials")).json()["data"]
-    names = ("id", "connection_name", "username", "created_at", "expires_at", "revoked_at", "status")
+    names = ("id", "connection_name", "username", "created_at", "expires_at", "revoked_at", "status", "in_browser")
     assert listed == [{name: issued[name] for name in names}]
     assert (await api.as_bob.get("/connections/shop/credentials")).json()["data"] == []
     path = f"/connections/shop/credentials/{issued['id']}"

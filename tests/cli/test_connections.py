@@ -17,6 +17,7 @@ import pytest
 from tests.support.served import Served
 from tests.support.target_tasks import answer_target_tasks
 
+from postern.cli.client_certificate_files import write_certificate_files
 from postern.domain.targets.agent import AgentMode
 from postern.domain.targets.connection import ConnectionType
 from postern.domain.targets.target_task import Failure, TargetTaskAnswer, TargetTaskKind
@@ -96,16 +97,11 @@ def test_single_fields_are_set_and_emptied(known: Served) -> None:
     assert (shown["connection_tags"], shown["resource_name"]) == ({"team": "a"}, "2024")
 
 
-def written(way: str, name: str, tmp_path: Path, fields: dict[str, Any]) -> tuple[str, ...]:
+def written(way: str, name: str, fields: dict[str, Any]) -> tuple[str, ...]:
     """Return the command that writes the fields of redaction to a connection in one of the ways there are."""
     settings = [part for key, value in fields.items() for part in ("--set", f"{key}={json.dumps(value)}")]
     if way == "update":
         return ("connections", "update", name, *settings)
-    path = tmp_path / "connection.json"
-    if way == "apply":
-        target = {"envvar:HOST": "ZGI=", "envvar:USER": "YXBw"}
-        path.write_text(json.dumps({"name": name, "subtype": "postgres", "agent": "edge", "secret": target} | fields))
-        return ("connections", "apply", "-f", str(path))
     agent = "edge"
     if way == "create":
         types = [part for one in fields["redact_types"] for part in ("--redact", one)]
@@ -117,16 +113,13 @@ TYPES = {"redact_types": ["EMAIL_ADDRESS"]}
 
 
 @pytest.mark.parametrize("before", [TYPES, {}], ids=["with types", "with the usual types"])
-@pytest.mark.parametrize("way", ["--unset", "--set", "apply"])
-def test_removing_all_types_switches_masking_off_and_says_so(
-    known: Served, tmp_path: Path, way: str, before: dict[str, Any]
-) -> None:
-    known.ok(*written("update", "shop", tmp_path, before | {"redact_enabled": True}))
+@pytest.mark.parametrize("way", ["--unset", "--set"])
+def test_removing_all_types_switches_masking_off_and_says_so(known: Served, way: str, before: dict[str, Any]) -> None:
+    known.ok(*written("update", "shop", before | {"redact_enabled": True}))
     known.ok("masking", "create", "people", "--preset", "recommended", "--connection", "shop")
     removal = {
         "--unset": ("connections", "update", "shop", "--unset", "redact_types"),
         "--set": ("connections", "update", "shop", "--set", "redact_types="),
-        "apply": written("apply", "shop", tmp_path, {"redact_types": []}),
     }
     done = known.ok(*removal[way])
     shown = known.json("connections", "show", "shop")
@@ -151,20 +144,14 @@ def test_masking_can_be_kept_on_without_types(known: Served) -> None:
         ("update", "shop", TYPES, True),
         ("update", "shop", TYPES | {"redact_enabled": True}, True),
         ("update", "shop", TYPES | {"redact_enabled": False}, False),
-        ("apply", "new", TYPES, True),
-        ("apply", "new", TYPES | {"redact_enabled": False}, False),
-        ("apply", "shop", TYPES, True),
-        ("apply", "shop", TYPES | {"redact_enabled": False}, False),
-        ("apply", "typed", TYPES, True),
-        ("apply", "typed", {"redact_types": ["US_SSN"], "redact_enabled": False}, False),
     ],
 )
 def test_every_way_to_write_types_masks_or_warns(
-    known: Served, tmp_path: Path, way: str, name: str, fields: dict[str, Any], enabled: bool
+    known: Served, way: str, name: str, fields: dict[str, Any], enabled: bool
 ) -> None:
     edge = known.run(known.world.stores.agents.get(known.world.org_id, "edge"))
     known.run(known.world.add_connection("typed", agent=edge, redact_types=("EMAIL_ADDRESS",)))  # as older versions did
-    done = known.cli(*written(way, name, tmp_path, fields))
+    done = known.cli(*written(way, name, fields))
     assert done.exit_code == 0, done.stderr
     assert known.json("connections", "show", name)["redact_enabled"] is enabled
     assert ("so these types are not masked" in done.stderr) is not enabled
@@ -302,7 +289,7 @@ def test_a_change_that_says_nothing_is_refused(known: Served, arguments: tuple[s
     assert (refused.exit_code, says in refused.stderr) == (2, True), refused.stderr
 
 
-def test_a_command_that_the_gateways_own_agent_will_not_run_is_warned_of_at_once(known: Served, tmp_path: Path) -> None:
+def test_a_command_that_the_gateways_own_agent_will_not_run_is_warned_of_at_once(known: Served) -> None:
     known.run(known.world.add_agent("away", AgentMode.STANDARD))
     known.run(known.world.add_agent("own", AgentMode.GATEWAY))
     made = known.ok("connections", "create", "shell", "--command", "bash", "--agent", "own", "--json")
@@ -314,9 +301,6 @@ def test_a_command_that_the_gateways_own_agent_will_not_run_is_warned_of_at_once
     assert "Warning" not in known.ok("connections", "update", "shell", "--set", "command=sh").stderr
     assert "Warning" in known.ok("connections", "update", "shell", "--agent", "own").stderr
     assert "Warning" not in known.ok("connections", "update", "shell", "--tag", "a=b").stderr
-    (tmp_path / "file.json").write_text('{"name": "console", "type": "custom", "command": ["irb"], "agent": "own"}')
-    applied = known.ok("connections", "apply", "-f", str(tmp_path / "file.json"))
-    assert "console cannot be used yet" in applied.stderr
     made = known.ok("connections", "create", "orders", "--agent", "own", "--env", "HOST=db", "--env", "USER=app")
     assert "Warning" not in made.stderr  # no command
 
@@ -327,50 +311,6 @@ def test_web_terminal_and_its_fresh_factor_are_switched(known: Served) -> None:
     assert [made[name] for name in names] == ["enabled", "disabled"]
     changed = known.json("connections", "update", "shell", "--no-web-terminal", "--fresh-factor")
     assert [changed[name] for name in names] == ["disabled", "enabled"]
-
-
-def apply(gate: Served, folder: Path, body: Any) -> list[str]:
-    file = folder / "file.json"
-    file.write_text(json.dumps(body))
-    return [one["action"] for one in gate.json("connections", "apply", "-f", str(file))]
-
-
-def test_applying_twice_changes_nothing(known: Served, tmp_path: Path) -> None:
-    body = [
-        {
-            "name": "orders",
-            "subtype": "postgresql",
-            "agent": "edge",
-            "secret": TARGET,
-            "connection_tags": {"env": "test"},
-        },
-        {"name": "shop", "access_mode_exec": "disabled"},
-    ]
-    assert apply(known, tmp_path, body) == ["created", "changed"]
-    before = known.json("connections", "list")
-    assert apply(known, tmp_path, body) == ["changed", "unchanged"]  # values of secrets are write-only
-    assert apply(known, tmp_path, before) == ["unchanged"] * 3
-    assert known.json("connections", "list") == before
-    assert apply(known, tmp_path, {"name": "orders", "connection_tags": {}}) == ["changed"]
-    assert stored(known, "shop") == TARGET | {"envvar:DB": "c2hvcA=="}
-
-
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        ([{"name": "a" * 3}, {"name": "a" * 3}], "occur twice: aaa"),
-        ([{}], "connection 1 is not a JSON object with a `name`"),
-        (7, "connection 1 is not a JSON object"),
-    ],
-)
-def test_a_file_that_cannot_be_meant_is_refused_whole(known: Served, body: Any, says: str) -> None:
-    refused = known.cli("connections", "apply", "-f", "-", stdin=json.dumps(body))
-    assert (refused.exit_code, says in refused.stderr) == (2, True), refused.stderr
-
-
-def test_which_connection_of_a_file_was_refused_is_said(known: Served) -> None:
-    refused = known.cli("connections", "apply", "-f", "-", stdin='{"name": "shop", "subtype": "cobol"}')
-    assert refused.stderr.startswith("postern: shop: subtype: 'cobol' is not one of")
 
 
 def test_resources_are_listed_and_deleted_when_they_are_empty(known: Served) -> None:
@@ -402,16 +342,6 @@ def test_create_refuses_keys_that_the_subtype_does_not_take(
     refused = known.cli("connections", "create", "orders", "--agent", "edge", *arguments)
     assert (refused.exit_code, says in refused.stderr) == (1, True), refused.stderr
     assert known.cli("connections", "show", "orders").exit_code == 5
-
-
-@pytest.mark.parametrize(
-    ("secret", "says"),
-    [({}, "needs HOST and USER"), ({"envvar:PASSWD": "eA==", **TARGET}, "no key 'PASSWD' (did you mean PASS?)")],
-)
-def test_apply_refuses_keys_that_the_subtype_does_not_take(known: Served, secret: dict[str, str], says: str) -> None:
-    body = {"name": "orders", "subtype": "postgresql", "agent": "edge", "secret": secret}
-    refused = known.cli("connections", "apply", "-f", "-", stdin=json.dumps(body))
-    assert (refused.exit_code, says in refused.stderr) == (1, True), refused.stderr
 
 
 @pytest.mark.parametrize(("alias", "stored_as"), [("postgresql", "postgres"), ("mariadb", "mysql")])
@@ -456,9 +386,6 @@ def test_agent_id_accepts_the_name_of_an_agent(known: Served, tmp_path: Path) ->
     edge = known.json("connections", "show", "shop")["agent_id"]
     moved = known.json("connections", "update", "store", "--set", "agent_id=edge")
     assert (moved["agent_id"], moved["agent_name"]) == (edge, "edge")
-    body = {**moved, "name": "orders", "agent_id": "edge", "secret": TARGET}
-    assert apply(known, tmp_path, {key: body[key] for key in ("name", "subtype", "agent_id", "secret")}) == ["created"]
-    assert known.json("connections", "show", "orders")["agent_name"] == "edge"
     assert known.cli("connections", "update", "store", "--set", "agent_id=none").exit_code == 5
 
 
@@ -480,3 +407,69 @@ def test_own_credentials_need_no_connection(known: Served) -> None:
     assert states[issued["id"]] == "revoked"
     assert known.cli("credentials", "revoke", "store", issued["id"], "more").exit_code == 2
     assert known.cli("credentials", "revoke", "0d5b6a58-0f2b-4b4e-9a3c-0d2a5e3f7c11").exit_code == 5
+
+
+@pytest.fixture
+def cache(known: Served) -> Served:
+    """With a TCP service, and a listener for its clients."""
+    known.services.credentials._enforceable |= {"tcp"}
+    agent = known.run(known.world.add_agent("near"))
+    fields = {"type": ConnectionType.APPLICATION, "subtype": "tcp"}
+    known.run(known.world.add_connection("cache", agent=agent, **fields))
+    return known
+
+
+@pytest.mark.parametrize(
+    "command", [("connect", "cache", "--native"), ("credentials", "issue", "cache")], ids=["connect", "issue"]
+)
+def test_client_certificate_is_written_to_private_files(
+    cache: Served, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "new" / "folder"
+    for _ in range(2):  # the second replaces the first
+        done = cache.ok(*command, "--folder", str(folder))
+    assert folder.stat().st_mode & 0o777 == 0o700
+    names = {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()}
+    assert names == {"cache.crt": 0o600, "cache.key": 0o600}
+    assert (folder / "cache.key").read_text().startswith("-----BEGIN PRIVATE KEY-----")
+    assert str(folder / "cache.key") in done.stdout
+    assert "PRIVATE" not in done.stdout
+
+
+def test_connect_prints_a_line_for_each_client_or_the_chosen_one(cache: Served, tmp_path: Path) -> None:
+    folder = ("--folder", str(tmp_path))
+    lines = cache.ok("connect", "cache", "--native", *folder).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["openssl", "redis-cli", "curl", "socat"]
+    chosen = cache.ok("connect", "cache", "--native", "--format", "redis-cli", *folder).stdout
+    files = f"--cert {tmp_path / 'cache.crt'} --key {tmp_path / 'cache.key'}"
+    assert chosen.startswith(f"redis-cli -h localhost -p 7460 --tls {files} --cacert /")
+    issued = cache.json("connect", "cache", "--native", *folder)
+    assert issued["client_certificate"]["private_key"] == (tmp_path / "cache.key").read_text()
+    assert issued["lines"][1]["text"] == chosen.strip()
+
+
+def test_authority_of_the_gateway_is_written_beside_the_certificate(tmp_path: Path) -> None:
+    certificate = {
+        "certificate_file": "cache.crt",
+        "certificate": "CERTIFICATE",
+        "key_file": "cache.key",
+        "private_key": "KEY",
+    }
+    identity = {"ca_file": "postern-ca.crt", "ca_certificate": "CA"}
+    files = write_certificate_files({"client_certificate": certificate, "gateway_identity": identity}, tmp_path)
+    assert files.authority == tmp_path / "postern-ca.crt"
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
+        "cache.crt": "CERTIFICATE",
+        "cache.key": "KEY",
+        "postern-ca.crt": "CA",
+    }
+
+
+def test_folder_is_for_certificates_only(cache: Served, tmp_path: Path) -> None:
+    for arguments in (("connect", "shop", "--native"), ("connect", "cache")):
+        done = cache.cli(*arguments, "--folder", str(tmp_path / "none"))
+        assert (done.exit_code, "--folder is only for --native with TCP services" in done.stderr) == (2, True)
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    done = cache.cli("connect", "cache", "--native", "--folder", str(taken / "below"))
+    assert "could not be written" in done.stderr

@@ -30,6 +30,7 @@ from postern.cli.doctor.sockets import ProbeAddress
 from postern.cli.login.profile import Profile
 from postern.cli.main import cli
 from postern.client.client_http import Http
+from postern.integrations.acme.acme_renewal import AcmeState, write_state
 from postern.settings import Settings
 from postern.transport import certificates
 from postern.wiring import masters_wiring
@@ -150,6 +151,85 @@ def test_an_agent_with_a_good_key_and_one_with_an_old_one(running: Gateway, tmp_
     assert code == 1
     assert "not known here" in found["accepted!"]["what"]
     assert "renew-key" in found["accepted!"]["do"]
+
+
+def test_key_of_an_agent_in_a_file(running: Gateway, tmp_path: Path) -> None:
+    made = json.loads(running.run("admin", "agents", "create", "by-file", "--json").stdout)
+    key, config = tmp_path / "key", tmp_path / "postern.toml"
+    key.write_text(made["key"] + "\n")
+    config.write_text(f'key_file = "{key}"\n')
+    sources: tuple[dict[str, Any], ...] = ({"POSTERN_KEY_FILE": str(key)}, {"POSTERN_CONFIG": str(config)})
+    for variables in sources:
+        code, found = asked(running, "--agent", **variables)
+        assert (code, "agent 'by-file' of" in found["key"]["what"]) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("domain", "names", "is_known", "state", "what"),
+    [
+        ("localhost", ["localhost"], False, "ok", "below localhost"),
+        ("apps.example.com", ["localhost"], True, "warning", "is not valid for *.apps.example.com"),
+        ("apps.example.com", ["*.apps.example.com"], True, "ok", "apps.example.com is in DNS"),
+        ("apps.example.com", ["*.apps.example.com"], False, "warning", "postern-doctor.apps.example.com is not known"),
+        ("not a domain", ["localhost"], True, "wrong", "POSTERN_HTTPPROXY_DOMAIN"),
+    ],
+)
+def test_hosts_of_applications(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    domain: str,
+    names: list[str],
+    is_known: bool,
+    state: str,
+    what: str,
+) -> None:
+    files = certificates.ensure(tmp_path / "files", names)
+    settings = Settings(home=tmp_path, httpproxy_domain=domain, tls_cert=str(files.certificate), tls_key=str(files.key))
+
+    def resolve(host: str, port: object) -> list[object]:
+        assert host == "postern-doctor.apps.example.com"
+        if not is_known:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    [found] = of_gateway._applications(settings)
+    assert (found.state, what in found.what) == (state, True)
+
+
+def certificate_finding(settings: Settings) -> finding.DoctorFinding:
+    [found] = of_gateway._certificate(settings)
+    return found
+
+
+@pytest.mark.parametrize(("days", "state"), [(30, "ok"), (13, "warning"), (-1, "wrong")])
+@pytest.mark.parametrize("source", ["own", "yours", "acme"])
+def test_certificate_that_expires_soon_and_how_each_kind_is_renewed(
+    source: str, days: int, state: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "tls" / ("acme" if source == "acme" else "")
+    made = datetime.now(UTC) - certificates.SERVER_LIFE + timedelta(days=days + 1, hours=1)
+    files = certificates.ensure(folder, ["gateway.example.com"], now=made)
+    if source == "acme":
+        (folder / "server.pem").write_bytes(files.certificate.read_bytes() + files.key.read_bytes())
+    changes: dict[str, Any] = {
+        "own": {},
+        "yours": {"tls_cert": str(files.certificate), "tls_key": str(files.key)},
+        "acme": {"acme_directory": "https://acme.example/dir"},
+    }[source]
+    means = {"own": "a running gateway renews it", "yours": "replace the files", "acme": "the ACME server reports"}
+    found = certificate_finding(Settings(home=tmp_path, **changes))
+    assert (found.state, means[source] in found.do) == (state, state != "ok")
+
+
+def test_order_at_the_acme_server_that_failed_is_a_warning_with_its_reason(tmp_path: Path) -> None:
+    certificates.ensure(tmp_path / "tls", ["localhost"])
+    (tmp_path / "run").mkdir()
+    write_state(tmp_path / "run" / "acme-state.json", AcmeState().after_failure("no such name", datetime.now(UTC)))
+    found = certificate_finding(Settings(home=tmp_path, acme_directory="https://acme.example/dir"))
+    assert found.state == "warning"
+    assert "no such name (attempt 1; the next one is at " in found.what
+    assert certificate_finding(Settings(home=tmp_path)).state == "ok"
 
 
 def test_an_agent_that_declares_its_connection_is_asked_for_none(running: Gateway) -> None:

@@ -71,6 +71,28 @@ CASES = [
         renamed="day",
     ),
     Case(
+        "admin network-rules",
+        "office",
+        (*("office", "--network", "192.0.2.0/24", "--group", "dba"), *("--connection", "shop", "--tag", "stage=test")),
+        {
+            "allowed_networks": ["192.0.2.0/24"],
+            "groups": ["dba"],
+            "connection_names": ["shop"],
+            "connection_tags": {"stage": "test"},
+            "enabled": True,
+        },
+        ("192.0.2.0/24", "stage=test"),
+        ("--name", "home", "--network", "2001:db8::/32", "--everyone", "--no-tags", "--disabled"),
+        {
+            "allowed_networks": ["2001:db8::/32"],
+            "groups": [],
+            "connection_tags": {},
+            "connection_names": ["shop"],
+            "enabled": False,
+        },
+        renamed="home",
+    ),
+    Case(
         "admin review-rules",
         "pairs",
         (
@@ -199,6 +221,32 @@ CASES = [
         renamed="prober",
         old="admin apikeys",
     ),
+    Case(
+        "admin federation-rules",
+        "shop-main",
+        (
+            *(
+                "shop-main",
+                "--service-account",
+                "robot",
+                "--issuer",
+                "github",
+                "--audience",
+                "https://gate.example.com",
+            ),
+            *("--claim", "repository=acme/shop", "--claim", "ref=refs/heads/main", "--claim", "ref=refs/heads/next"),
+        ),
+        {
+            "issuer_url": "https://token.actions.githubusercontent.com",
+            "claims": {"ref": ["refs/heads/main", "refs/heads/next"], "repository": ["acme/shop"]},
+            "login_duration_seconds": 900,
+            "allow_admin": False,
+        },
+        ("robot", "ref=refs/heads/next", "fetched from the issuer"),
+        ("--name", "shop", "--max-duration", "5m", "--allow-reuse"),
+        {"login_duration_seconds": 300, "allow_reuse": True},
+        renamed="shop",
+    ),
     Case("admin agents", "outpost", ("outpost", "--mode", "embedded"), {"mode": "embedded"}, ("embedded",)),
     Case(
         "admin machines",
@@ -264,6 +312,7 @@ CASE = pytest.mark.parametrize("case", CASES, ids=IDS)
 def root(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("served"), migrated) as gate:
         gate.log_in()
+        gate.ok("admin", "service-accounts", "create", "robot")
         world = gate.world
         gate.run(world.add_connection("shop", gate.run(world.add_agent("edge"))))
         gate.run(

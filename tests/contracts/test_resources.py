@@ -32,6 +32,12 @@ EMAILS = [{"name": "PEOPLE", "entity_types": ["EMAIL_ADDRESS"]}]
 PROMPTS = {
     "items": [{"tracker_field": "f1", "label": "Why", "field_type": "text", "required": True, "description": ""}]
 }
+FEDERATION = {
+    "service_account": "robot",
+    "issuer_url": "https://id.example.com",
+    "audience": "https://gateway.example.com",
+    "claims": {"sub": ["system:serviceaccount:ci:deploy"]},
+}
 BOOKS = [{"repository": "git.example.com/acme/ops", "name": "deploy/"}]
 
 
@@ -97,6 +103,11 @@ async def make_agent(api: Api) -> None:
     await api.world.stores.agents.add(Agent(UUID(AGENT), api.world.org_id, "of-all", AgentMode.GATEWAY, now, now))
 
 
+async def make_robot(api: Api) -> None:
+    answer = await api.as_admin.post("/serviceaccounts", json={"subject": "robot"})
+    assert answer.status_code == 201, answer.text
+
+
 async def make_runbook(api: Api) -> None:
     await api.make_connection()
     await shelve(api.world.stores, api.world.org_id, {"a.runbook.sql": "select 1"}, at=api.world.clock())
@@ -125,6 +136,12 @@ KINDS = {
         lambda made: made.access_rules,
         {"groups": ["dev"]},
         {"connection_tags": {"team": "data"}, "description": "why"},
+    ),
+    "network rule": Kind(
+        "/network-rules",
+        lambda made: made.network_rules,
+        {"allowed_networks": ["192.0.2.0/24"], "groups": ["dev"]},
+        {"connection_tags": {"team": "data"}, "description": "why", "enabled": False},
     ),
     "review rule": Kind(
         "/access-requests/rules",
@@ -171,6 +188,19 @@ KINDS = {
         accepts=[IDENTIFIER],
         once=frozenset({"key"}),
         once_deleted=200,  # revoked
+    ),
+    "federation rule": Kind(
+        "/federation-rules",
+        lambda made: made.federation_rules,
+        FEDERATION,
+        {
+            "algorithms": ["ES256"],
+            "jwks": {"keys": [{"kty": "EC"}]},
+            "login_duration_seconds": 60,
+            "allow_reuse": True,
+            "description": "why",
+        },
+        before=make_robot,
     ),
     "connection": Kind(
         "/connections",
@@ -358,6 +388,31 @@ async def test_put_replaces_and_patch_merges(api: Api, kind: Kind) -> None:
     assert put == bare | fixed | (changed if kind.can_be_renamed else {}) | changed_at(put)
 
 
+@pytest.mark.parametrize("kind", [name for name in KINDS if not KINDS[name].renewal], indirect=True)
+async def test_change_that_changes_nothing_is_not_written(api: Api, kind: Kind) -> None:
+    shown = await made(api, kind, **kind.optional)
+    path = f"{kind.path}/{shown['id']}"
+    before = await api.as_admin.get(path)
+    api.world.clock.now += timedelta(seconds=1)
+    again = await api.as_admin.patch(path, json=kind.optional)
+    assert (again.status_code, again.headers["ETag"]) == (200, before.headers["ETag"]), again.text
+    assert (await api.as_admin.get(path)).json() == before.json()
+
+
+@pytest.mark.parametrize("kind", [name for name in KINDS if not KINDS[name].renewal], indirect=True)
+async def test_administrators_say_what_manages_it_and_replacements_keep_that(api: Api, kind: Kind) -> None:
+    shown = await made(api, kind, managed_by="team/a")
+    path = f"{kind.path}/{shown['id']}"
+    assert shown["managed_by"] == "team/a"
+    put = await api.as_admin.put(path, json=kind.replacement(shown, "first-one"))
+    assert body(kind, put)["managed_by"] == "team/a"
+    refused(await api.as_admin.patch(path, json={"managed_by": "a b"}), 422, "managed_by")
+    assert (await api.as_admin.patch(path, json={"managed_by": "agent:x"})).json()["managed_by"] == "team/a"
+    assert (await api.as_admin.patch(path, json={"managed_by": ""})).json()["managed_by"] is None
+    listed = (await api.as_admin.get(kind.path)).json()["data"]
+    assert next(one for one in listed if one["id"] == shown["id"])["managed_by"] is None
+
+
 def changed_at(shown: Mapping[str, Any]) -> dict[str, Any]:
     return {name: shown[name] for name in ("updated_at",) if name in shown}
 
@@ -392,8 +447,9 @@ async def test_of_two_simultaneous_changes_one_is_refused(
 
     monkeypatch.setattr(service, "write", meet)
     path = f"{kind.path}/{shown['id']}"
+    other = {"git_user": "you"} if kind.address else kind.renamed()[0]
     one, two = await asyncio.gather(
-        change(api.as_admin, kind, path, kind.change), change(api.as_admin, kind, path, kind.renamed()[0])
+        change(api.as_admin, kind, path, kind.change), change(api.as_admin, kind, path, other)
     )
     winner, loser = sorted((one, two), key=lambda answer: answer.status_code)
     assert winner.status_code == 200

@@ -54,7 +54,7 @@ NOT_PAGED = {
     "second-factor list": "a user has a few",
     "sessions search": "it goes on by --cursor alone",
 }
-WITHOUT_JSON = frozenset({"agent", "completion", "gateway", "run", "up"})  # they run something, or print a script
+WITHOUT_JSON = frozenset({"agent", "completion", "config example", "gateway", "run", "up"})  # they run or print a file
 # Old words → hyphenated ones.
 HYPHENATED = {
     "admin reviewrules": "admin review-rules",

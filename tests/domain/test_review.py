@@ -38,13 +38,13 @@ from postern.domain.reviews.review import (
     Review,
     ReviewEvent,
     ReviewKind,
-    ReviewStatus,
     Vote,
     after,
     is_final,
     sources,
 )
 from postern.domain.reviews.review_rule import AccessType, ReviewRule
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.review_weighing import Ruling, Seat, Weighed, is_met, weigh
 from postern.domain.reviews.time_window import TimeWindow
 from postern.domain.sessions.session import Verb

@@ -16,10 +16,10 @@ from postern.domain.reviews.review import (
     Person,
     Review,
     ReviewKind,
-    ReviewStatus,
     Vote,
 )
 from postern.domain.reviews.review_groups import GroupStatus, entries, progress
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.review_weighing import is_met
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

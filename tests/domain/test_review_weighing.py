@@ -18,10 +18,10 @@ from postern.domain.reviews.review import (
     Review,
     ReviewKind,
     ReviewOutcome,
-    ReviewStatus,
     Vote,
 )
 from postern.domain.reviews.review_groups import entries, shows_estimate
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.review_weighing import Ruling, Seat, counts, weigh
 from postern.errors import Denied
 

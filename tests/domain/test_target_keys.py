@@ -47,6 +47,14 @@ def test_unknown_key_that_resembles_none_is_refused_with_the_list_of_keys() -> N
         check_target_keys("postgres", (*REQUIRED, "envvar:TOKEN"))
 
 
+def test_mongodb_needs_a_host_or_a_connection_string() -> None:
+    check_target_keys("mongodb", ("envvar:HOST",))
+    check_target_keys("mongodb", ("envvar:CONNECTION_STRING", "envvar:AUTHSOURCE"))
+    for empty in [(), ("envvar:HOST",)]:
+        with pytest.raises(Invalid, match="needs HOST or CONNECTION_STRING; give --env HOST=… or --env CONNECTION_STR"):
+            check_target_keys("mongodb", ("envvar:USER", *empty), empty)
+
+
 @pytest.mark.parametrize("subtype", ["postgres", "mysql", "ssh"])
 @pytest.mark.parametrize("missing", ["HOST", "USER"])
 @pytest.mark.parametrize("is_empty", [False, True])
@@ -56,7 +64,7 @@ def test_missing_or_empty_key_is_refused(subtype: str, missing: str, is_empty: b
         check_target_keys(subtype, given, (f"envvar:{missing}",) if is_empty else ())
 
 
-@pytest.mark.parametrize("subtype", ["", "mongodb", "dynamodb"])
+@pytest.mark.parametrize("subtype", ["", "mssql", "oracledb"])
 def test_subtype_without_a_protocol_of_its_own_takes_any_key(subtype: str) -> None:
     check_target_keys(subtype, ("envvar:TOKEN",))
 

@@ -8,6 +8,8 @@ import psycopg
 import pytest
 from tests.support.gateway import Gateway
 from tests.support.mariadb import MariaDbServer
+from tests.support.mongodb import MongoServer, running_mongodb
+from tests.support.mongodb_clients import mongodb_connection
 from tests.support.mysql import running_mariadb
 from tests.support.mysql_gateway import mysql_connection, set_up
 from tests.support.postgres import PostgresServer, running_server
@@ -64,6 +66,20 @@ def shop(gateway: Gateway, maria: MariaDbServer) -> Issued:
     """A credential of the connection `shop`, which has no rule."""
     mysql_connection(gateway, "shop", maria)
     return gateway.credential("shop")
+
+
+@pytest.fixture(scope="session")
+def mongo() -> Iterator[MongoServer]:
+    """The MongoDB target of most tests, the only member of its replica set."""
+    with running_mongodb() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def orders(gateway: Gateway, mongo: MongoServer) -> Issued:
+    """A credential of the connection `orders`, which has no rule."""
+    mongodb_connection(gateway, "orders", mongo)
+    return gateway.credential("orders")
 
 
 @pytest.fixture(scope="module")

@@ -117,12 +117,15 @@ def login_token(gateway: Gateway, who: Principal) -> Secret:
 
 
 @contextmanager
-def tunnelled(gateway: Gateway, who: Principal, connection: str = "target") -> Iterator[tuple[int, Watched]]:
+def tunnelled(
+    gateway: Gateway, who: Principal, connection: str = "target", protocol: str = "postgres"
+) -> Iterator[tuple[int, Watched]]:
     """Yield a local port whose clients reach a connection as somebody who is logged in, and what carries them."""
     authority = tls.authority(gateway.settings)
     assert authority is not None
     url = f"wss://localhost:{gateway.settings.tunnel_port}"
-    forward = Watched(StreamRequest(url, login_token(gateway, who), connection, authority.read_text()))
+    token = login_token(gateway, who)
+    forward = Watched(StreamRequest(url, token, connection, authority.read_text(), protocol=protocol))
     port = gateway.call(forward.start(0))
     yield port, forward
     gateway.call(forward.stop())

@@ -14,7 +14,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.promises import IN_TIME
 
 from postern.domain.lists import Page
-from postern.domain.reviews.review import ReviewStatus
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.secret import Secret
 from postern.store.ports.review_ports import ReviewFilter
 

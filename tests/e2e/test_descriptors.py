@@ -22,6 +22,7 @@ from postern.metrics.exporter import gather
 
 PORTS = ("postgres_port", "mysql_port", "ssh_port", "tunnel_port")
 LIMIT = 256  # of which a quarter is the reserve
+SETTLED = 2.0  # seconds for which a full worker refuses, and opens or closes nothing else
 FULL = "at its limit of open files"
 
 
@@ -51,12 +52,17 @@ def full(gateway: Gateway, worker: WorkerProcess) -> Iterator[list[psycopg.Conne
     url = gateway.url(port=worker.port)
     with ExitStack() as stack:
         opened: list[psycopg.Connection] = []
-        refusals: list[str] = []  # in a row: one alone may be due to a login that was about to end
-        while len(refusals) < 3 and len(opened) < LIMIT:
+        refusals: list[str] = []
+        full_since = 0.0
+        # Refusals of a moment can be due to a login that was about to end, or to the worker's own start.
+        while not refusals or time.monotonic() - full_since < SETTLED:
+            assert len(opened) < LIMIT
             try:
                 opened.append(stack.enter_context(psycopg.connect(url, autocommit=True)))
                 refusals.clear()
             except psycopg.OperationalError as error:
+                if not refusals:
+                    full_since = time.monotonic()
                 refusals.append(str(error))
                 time.sleep(0.2)
         assert all(FULL in refusal for refusal in refusals)

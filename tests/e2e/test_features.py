@@ -1,4 +1,4 @@
-"""Protocols × features, with real clients and real targets: psql, MySQL's command line, OpenSSH by commands and shells.
+"""Protocols × features, with real clients and real targets: psql, MySQL's command line, PyMongo, httpx, OpenSSH.
 
 One list of features, tried on every way in tests/support/features.py; where ways differ, its table says so.
 """
@@ -24,6 +24,8 @@ from tests.support.features import (
     ENFORCED,
     HOLDS,
     Client,
+    Http,
+    Mongodb,
     Mysql,
     Postgres,
     SshCommand,
@@ -31,7 +33,9 @@ from tests.support.features import (
     Way,
 )
 from tests.support.gateway import Gateway
+from tests.support.http_gateway import WebApp, web_app
 from tests.support.mariadb import MariaDbServer
+from tests.support.mongodb import MongoServer
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import IN_TIME, until, wait_until
 from tests.support.served import INFO
@@ -48,7 +52,7 @@ from postern.domain.targets.connection import Connection
 from postern.errors import NotFound
 from postern.interception.events import Refusal
 
-WAYS = (Postgres, Mysql, SshCommand, SshShell)
+WAYS = (Postgres, Mysql, Mongodb, Http, SshCommand, SshShell)
 
 
 @pytest.fixture(scope="module")
@@ -58,16 +62,29 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 
 
 @pytest.fixture(scope="module")
+def web() -> Iterator[WebApp]:
+    with web_app() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def ways(
     gateway: Gateway,
     target: PostgresServer,
     direct: psycopg.Connection,
     maria: MariaDbServer,
+    mongo: MongoServer,
     server: Sshd,
+    web: WebApp,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Mapping[str, Way]:
     clients, folder = Clients(gateway, tmp_path_factory.mktemp("home")), tmp_path_factory.mktemp("there")
-    made: list[Way] = [Postgres(gateway, target, direct), Mysql(gateway, maria)]
+    made: list[Way] = [
+        Postgres(gateway, target, direct),
+        Mysql(gateway, maria),
+        Mongodb(gateway, mongo),
+        Http(gateway, web),
+    ]
     made += [kind(gateway, server, clients, folder) for kind in (SshCommand, SshShell)]
     return {one.row: one for one in made}
 
@@ -152,7 +169,7 @@ def test_session_is_recorded(gateway: Gateway, way: Way, connection: Connection)
         client.leaves()
     session = gateway.newest_finished(connection.name)
     assert (session.user, session.connection_subtype) == (gateway.admin.email, connection.subtype)
-    assert session.metadata["end_reason"] in ("client_closed", "completed")
+    assert session.metadata["end_reason"] in way.ended
     assert session.metadata["client_address"]
     assert way.shows("grüße").rstrip(";") in "\n".join(gateway.operations(session.id))
     assert "grüße" in gateway.text(session.id)
@@ -396,10 +413,25 @@ def test_session_ends_when_its_access_mode_is_disabled(
         assert ends(gateway, session, client, f"access mode {way.mode} is disabled") == "revoked"
 
 
+def test_session_ends_when_a_network_rule_excludes_its_address(
+    gateway: Gateway, way: Way, connection: Connection, api: httpx.Client
+) -> None:
+    client, session = busy(gateway, way, connection.name)
+    rule = {"name": connection.name, "connection_names": [connection.name], "allowed_networks": ["192.0.2.0/24"]}
+    with client:
+        assert api.post("/network-rules", json=rule).status_code == 201
+        reason = f"cannot be used from your address 127.0.0.1 (network rule '{connection.name}')"
+        assert ends(gateway, session, client, reason) == "revoked"
+    with way.start(gateway.credential(connection.name), way.sleeps()) as later:
+        later.hears("cannot be used from your address 127.0.0.1")
+        later.leaves()
+    assert api.delete(f"/network-rules/{connection.name}").status_code == 204
+
+
 @pytest.fixture(scope="module")
 def impatient(gateway: Gateway) -> Iterator[Mapping[str, int]]:
     """Ports of a worker that ends what is idle for three seconds."""
-    ports = {name: free_port() for name in ("postgres", "mysql", "ssh", "tunnel")}
+    ports = {name: free_port() for name in ("postgres", "mysql", "mongodb", "httpproxy", "ssh", "tunnel")}
     worker = gateway.add_worker("ft-idle", idle_timeout=3, **{f"{name}_port": port for name, port in ports.items()})
     yield ports
     worker.stop()

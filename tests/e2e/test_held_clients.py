@@ -19,7 +19,8 @@ from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until
 
 from postern.domain.identity.principal import Principal, PrincipalStatus
-from postern.domain.reviews.review import Review, ReviewStatus
+from postern.domain.reviews.review import Review
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.targets.connection import Connection
 
@@ -106,7 +107,7 @@ def test_psql_continues_after_the_decision_on_a_held_statement(
     out, err = client.end()
     assert rows(direct) == (0 if approve else 1)
     assert "next" in out
-    assert "waits until" in err
+    assert "it waits for a decision" in err
     assert f"{chief.email} {'approved' if approve else 'rejected'} it" in err
     idle(gateway, chief)
     said = gateway.text(gateway.newest_finished(NAME).id)

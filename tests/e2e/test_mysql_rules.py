@@ -24,7 +24,8 @@ from postern.domain.identity.credential import Issued
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.reviews.review import Choice, Review, ReviewStatus
+from postern.domain.reviews.review import Choice, Review
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.rules.guardrail import Action, Rule, RuleType
 from postern.domain.sessions.results import Row
 from postern.domain.sessions.session import Session

@@ -8,6 +8,7 @@ tests/services/recordings/test_bindings.py.
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import psycopg
 import pytest
 from tests.e2e.test_access_rules import login_token, tunnelled
@@ -24,9 +26,14 @@ from tests.e2e.test_commands import Opened, command, talk
 from tests.e2e.test_issues import Archiver
 from tests.e2e.test_schedules import YEARLY
 from tests.e2e.test_waiting_clients import Psql, person, waiting
-from tests.support.features import Client, Mysql, Postgres, SshCommand, SshShell, Way
+from tests.support.clients import clean_environment
+from tests.support.features import Client, Http, Mongodb, Mysql, Postgres, SshCommand, SshShell, Way
 from tests.support.gateway import Gateway
+from tests.support.http_gateway import login_of, web_app
 from tests.support.mariadb import MariaDbServer
+from tests.support.mongodb import MongoServer
+from tests.support.mongodb_clients import carried_uri
+from tests.support.mongodb_clients import program as mongodb_program
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import PATIENT, wait_until
 from tests.support.shelf import shelve
@@ -47,8 +54,11 @@ from postern.services.runbooks.runs import RunRequest
 
 pytestmark = pytest.mark.slow
 
-RUNBOOK = "shown.runbook.sql"
 SHOWN, SECRET = "it works", "ann@example.com"
+RUNBOOKS: dict[type[Way], tuple[str, str]] = {
+    Postgres: ("shown.runbook.sql", f"select 'it' || ' works {SECRET}'"),
+    Mongodb: ("shown.runbook.js", f"db.aggregate([{{$documents: [{{a: {{$concat: ['it', ' works {SECRET}']}}}}]}}])"),
+}
 MASKING: dict[str, Any] = {"redact_enabled": True, "redact_types": ("EMAIL_ADDRESS",)}
 
 Finish = Callable[[bool], None]
@@ -89,7 +99,11 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site(
-    target: PostgresServer, direct: psycopg.Connection, maria: MariaDbServer, tmp_path_factory: pytest.TempPathFactory
+    target: PostgresServer,
+    direct: psycopg.Connection,
+    maria: MariaDbServer,
+    mongo: MongoServer,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("proven")
     with ExitStack() as stack:
@@ -97,7 +111,7 @@ def site(
         gateway = Gateway(gateway_commands=True, api_port=free_port(), control_port=free_port())
         stack.callback(gateway.stop)
         gateway.start()
-        gateway.call(shelve(gateway.stores, gateway.admin.org_id, {RUNBOOK: f"select 'it' || ' works {SECRET}'"}))
+        gateway.call(shelve(gateway.stores, gateway.admin.org_id, dict(RUNBOOKS.values())))
         archiver = Archiver(gateway)
         stack.callback(archiver.kill)
         api = ApiProcess(gateway)
@@ -107,6 +121,8 @@ def site(
         ways: dict[type[Way], Way] = {
             Postgres: Postgres(gateway, target, direct),
             Mysql: Mysql(gateway, maria),
+            Mongodb: Mongodb(gateway, mongo),
+            Http: Http(gateway, stack.enter_context(web_app())),
         }
         ways |= {kind: kind(gateway, server, clients, folder) for kind in (SshCommand, SshShell)}
         yield Site(gateway, ways, clients, folder, maria.port, api)
@@ -137,6 +153,28 @@ class Connect(Beginning):
         assert self.kind is not None
         way = site.ways[self.kind]
         return _finish(way.start(site.gateway.credential(name, principal=who), way.shows(f"{SHOWN} {SECRET}")))
+
+
+class SeveralLinks(Beginning):
+    """Requests at the same time, each on a link of its own: one session, and one review."""
+
+    def start(self, site: Site, name: str, who: Principal) -> Finish:
+        issued, way = site.gateway.credential(name, principal=who), site.ways[Http]
+        _, _, path = way.shows(f"{SHOWN} {SECRET}").partition(" ")
+        url = f"http://127.0.0.1:{site.gateway.settings.httpproxy_port}{path}"
+        pool = ThreadPoolExecutor(8)
+        running = [pool.submit(httpx.get, url, auth=login_of(issued), timeout=PATIENT) for _ in range(8)]
+        time.sleep(1)  # all of them wait for the same review: one that comes after a rejection asks anew
+
+        def finish(admitted: bool) -> None:
+            with pool:
+                answers = [one.result(PATIENT) for one in running]
+            assert {SHOWN in answer.text for answer in answers} == {admitted}
+            (session,) = site.gateway.sessions(connection=name)
+            if admitted:
+                site.gateway.call(site.gateway.services.sessions.kill(site.gateway.admin, session.id))
+
+        return finish
 
 
 class Sftp(Beginning):
@@ -192,6 +230,23 @@ class Tunnel(Beginning):
             assert (code == 0, "it works" in shown) == (admitted, admitted), said
 
         return finish
+
+
+class MongodbTunnel(Beginning):
+    """PyMongo at a local port of `postern connect --tunnel`."""
+
+    def start(self, site: Site, name: str, who: Principal) -> Finish:
+        stack = ExitStack()
+        port, _ = stack.enter_context(tunnelled(site.gateway, who, name, protocol="mongodb"))
+        client = Client(mongodb_program(carried_uri(port)), clean_environment())
+        client.says(site.ways[Mongodb].shows(f"{SHOWN} {SECRET}"))
+        finish = _finish(client)
+
+        def finish_both(admitted: bool) -> None:
+            with stack:
+                finish(admitted)
+
+        return finish_both
 
 
 class Terminal(Beginning):
@@ -266,7 +321,9 @@ class Script(Beginning):
 class Runbook(Script):
     def submit(self, site: Site, name: str, who: Principal) -> Session:
         runs = site.gateway.services.runbook_runs
-        return site.gateway.call(runs.submit(who, RunRequest(name, RUNBOOK), source="127.0.0.1", means="login:1"))
+        assert self.kind is not None
+        request = RunRequest(name, RUNBOOKS[self.kind][0])
+        return site.gateway.call(runs.submit(who, request, source="127.0.0.1", means="login:1"))
 
 
 class Schedule(Script):
@@ -274,7 +331,9 @@ class Schedule(Script):
 
     def submit(self, site: Site, name: str, who: Principal) -> Session:
         gateway, schedules = site.gateway, site.gateway.services.runbook_schedules
-        gateway.call(schedules.create(who, {"name": name, "connection": name, "file": RUNBOOK, "cron": YEARLY}))
+        assert self.kind is not None
+        fields = {"name": name, "connection": name, "file": RUNBOOKS[self.kind][0], "cron": YEARLY}
+        gateway.call(schedules.create(who, fields))
         read = gateway.call(schedules.get(gateway.admin, name))
         due = replace(read, next_at=gateway.services.now() - timedelta(seconds=1))
         gateway.call(gateway.stores.runbook_schedules.update(due))
@@ -301,20 +360,28 @@ def _is_listening(port: int) -> bool:
 BEGINNINGS = {
     "psql": Connect(Postgres),
     "mariadb": Connect(Mysql),
+    "pymongo": Connect(Mongodb),
+    "http": Connect(Http),
+    "http on several links": SeveralLinks(Http),
     "ssh, a command": Connect(SshCommand),
     "ssh, a shell": Connect(SshShell),
     "sftp": Sftp(SshShell),
     "ssh, a forwarded port": ForwardedPort(SshShell),
     "psql through a tunnel": Tunnel(Postgres),
+    "pymongo through a tunnel": MongodbTunnel(Mongodb),
     "a terminal through a tunnel": Terminal(None),
     "a terminal in a browser": WebTerminal(None),
     "a shell in a browser": WebTerminal(SshShell),
     "exec on PostgreSQL": Script(Postgres),
     "exec on MySQL": Script(Mysql),
+    "exec on MongoDB": Script(Mongodb),
+    "exec on HTTP": Script(Http),
     "exec on SSH": Script(SshCommand),
     "exec of a command": Script(None),
     "a runbook": Runbook(Postgres),
+    "a runbook on MongoDB": Runbook(Mongodb),
     "a schedule": Schedule(Postgres),
+    "a schedule on MongoDB": Schedule(Mongodb),
 }
 
 

@@ -20,7 +20,8 @@ from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.features import Feature
 from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import Choice, Review, ReviewStatus
+from postern.domain.reviews.review import Choice, Review
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.targets.connection import Connection
 from postern.errors import Conflict
 

@@ -16,7 +16,8 @@ from tests.support.postgres import PostgresServer
 from tests.support.promises import TIMED, wait_until, within
 
 from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import Choice, Review, ReviewStatus
+from postern.domain.reviews.review import Choice, Review
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.time_window import TimeWindow
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.errors import Denied

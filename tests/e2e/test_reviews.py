@@ -15,7 +15,8 @@ from tests.support.promises import wait_until
 
 from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.lists import Page
-from postern.domain.reviews.review import Choice, Review, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import Choice, Review, ReviewKind
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.rules.guardrail import Action, Guardrail, Rule, RuleType
 from postern.domain.targets.connection import Connection
 from postern.errors import Conflict, Denied, NotFound

@@ -14,7 +14,7 @@ from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import wait_until, within
 
 from postern.domain.identity.principal import Principal, PrincipalStatus
-from postern.domain.reviews.review import ReviewStatus
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.rules.guardrail import Action, Guardrail, Rule, RuleType
 from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import Connection, ConnectionType, Toggle

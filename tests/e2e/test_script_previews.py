@@ -14,7 +14,8 @@ from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until
 
 from postern.domain.lists import Page
-from postern.domain.reviews.review import Review, ReviewStatus
+from postern.domain.reviews.review import Review
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.rules.script_preview import MAX_PREVIEW, MAX_PREVIEWED
 from postern.domain.rules.statement import Effect

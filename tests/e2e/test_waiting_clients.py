@@ -27,7 +27,8 @@ from postern.domain.identity.credential import Issued
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import Principal, PrincipalStatus
 from postern.domain.lists import Page
-from postern.domain.reviews.review import Choice, Review, ReviewStatus
+from postern.domain.reviews.review import Choice, Review
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.time_window import TimeWindow
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.domain.targets.connection import Connection

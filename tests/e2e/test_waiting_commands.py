@@ -18,7 +18,8 @@ from tests.support.world import CLIENT
 
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import Choice, Review, ReviewStatus
+from postern.domain.reviews.review import Choice, Review
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.rules.guardrail import Action, Rule, RuleType
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import SessionStatus, Verb

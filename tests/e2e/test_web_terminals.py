@@ -191,6 +191,25 @@ def test_terminal_ends_when_it_is_switched_off_and_command_lines_stay(
     assert ends(gateway, shell).metadata["end_reason"] == "revoked"
 
 
+def test_network_rule_ends_a_terminal_and_opens_no_other(
+    gateway: Gateway, ann: Browser, root: Browser, shell: str
+) -> None:
+    rule = {"name": shell, "connection_names": [shell], "allowed_networks": ["192.0.2.0/24"]}
+    reason = f"cannot be used from your address 127.0.0.1 (network rule '{shell}')"
+    with ann.terminal(shell) as terminal:
+        is_ready(terminal)
+        made = root.write("POST", "/network-rules", rule)
+        assert made.status_code == 201, made.text
+        terminal.until_closed(within(2))
+        assert reason in terminal.text(m.STDERR)
+    assert ends(gateway, shell).metadata["end_reason"] == "revoked"
+    with ann.connect(shell) as socket:
+        again = Terminal(socket)
+        again.begin(ann.csrf)
+        again.until_closed()
+        assert reason in " ".join(again.text(m.STDERR).split())
+
+
 def test_login_that_expires_ends_its_terminal(gateway: Gateway, ann: Browser, shell: str) -> None:
     """No signal reports it: the API's process looks every 15 seconds."""
     with ann.terminal(shell) as terminal:

@@ -11,8 +11,9 @@ from tests.support.links import Asks
 from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.rules.permit import Permit
-from postern.gateway.engine import Engine, OpenedSession, Parts
+from postern.gateway.engine import Engine, Parts
 from postern.gateway.link_registry import LinkRegistry
+from postern.gateway.opened_session import OpenedSession
 from postern.gateway.rules.held_requests import HeldRequests
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire

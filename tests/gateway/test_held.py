@@ -19,7 +19,8 @@ from tests.support.reviews import decided
 from tests.support.world import START, World
 
 from postern.domain.reviews import review as limits
-from postern.domain.reviews.review import MAX_INPUT, WAITS, Choice, ReviewStatus
+from postern.domain.reviews.review import MAX_INPUT, WAITS, Choice
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.rules.permit import Permit
 from postern.domain.rules.row_count import PartCount, RowCount
 from postern.domain.sessions.session import Verb

@@ -13,7 +13,7 @@ from tests.support.promises import until
 from tests.support.waiting import Line, Place, now, somebody
 
 from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import ReviewStatus
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
 from postern.gateway.clients import pending_logins
 from postern.gateway.clients.listener import HandshakeRunner

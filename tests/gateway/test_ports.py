@@ -9,7 +9,7 @@ import pytest
 
 from postern.errors import Misconfigured
 from postern.gateway.clients.ports import settle
-from postern.settings import PORTS, Settings
+from postern.settings import OPTIONAL_PORTS, PORTS, Settings
 
 FREE: dict[str, Any] = dict.fromkeys((*PORTS, "demo_port"), 0)
 
@@ -24,9 +24,14 @@ def taken() -> Iterator[int]:
 
 def test_port_0_becomes_a_different_free_port_for_each_setting() -> None:
     settled = settle(Settings(home=Path("/x"), **FREE))
-    ports = {getattr(settled, name) for name in FREE}
-    assert len(ports) == len(FREE)
+    ports = {getattr(settled, name) for name in FREE if name not in OPTIONAL_PORTS}
+    assert len(ports) == len(FREE) - len(OPTIONAL_PORTS)
     assert all(port > 1023 for port in ports)
+
+
+def test_port_0_of_an_optional_listener_stays() -> None:
+    assert {"tcp_port"} == OPTIONAL_PORTS
+    assert settle(Settings(home=Path("/x"), **FREE)).tcp_port == 0
 
 
 @pytest.mark.parametrize("name", list(FREE))

@@ -12,7 +12,8 @@ from uuid import UUID
 import pytest
 from tests.support.proofs import BEGIN, ORG, SECOND
 
-from postern.domain.reviews.review import KEPT, TRANSITIONS, ReviewStatus
+from postern.domain.reviews.review import KEPT, TRANSITIONS
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.sessions.ledger import EntryKind, Fact, LedgerHead, RecordKind, SealedRecord, moment
 from postern.errors import Malformed
 from postern.proof.canonical import canonical

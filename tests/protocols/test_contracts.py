@@ -9,18 +9,51 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import bson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.protocols.http.test_http_wire import GARBAGE as HTTP_GARBAGE
+from tests.support.protocols import cloudwatch_test_messages as cw
+from tests.support.protocols import dynamodb_test_messages as dd
+from tests.support.protocols import http_test_frames as ht
+from tests.support.protocols import mongodb_test_messages as mg
 from tests.support.protocols import mysql_test_messages as my
 from tests.support.protocols import postgres_test_messages as pg
-from tests.support.protocols.query_contracts import Lens, asked, check_catalogue, check_lens, check_query, check_script
-from tests.support.protocols.wire_contracts import Conversation, check_masking, check_wire
+from tests.support.protocols.query_contracts import (
+    MOST,
+    Lens,
+    asked,
+    check_catalogue,
+    check_lens,
+    check_query,
+    check_script,
+)
+from tests.support.protocols.wire_contracts import Conversation, check_masking, check_opaque_wire, check_wire
 
 from postern.domain.targets.target_task import TargetTaskKind
 from postern.errors import ProtocolViolation
+from postern.protocols.cloudwatch.queries.cloudwatch_catalogue import CATALOGUE as CLOUDWATCH_CATALOGUE
+from postern.protocols.cloudwatch.queries.cloudwatch_catalogue import catalogue_query as cloudwatch_query
+from postern.protocols.cloudwatch.queries.cloudwatch_script import CloudwatchScript as CloudwatchScript
+from postern.protocols.cloudwatch.recorded.cloudwatch_text_renderer import CloudwatchTextRenderer
+from postern.protocols.dynamodb.queries.dynamodb_catalogue import CATALOGUE as DYNAMODB_CATALOGUE
+from postern.protocols.dynamodb.queries.dynamodb_catalogue import catalogue_query as dynamodb_query
+from postern.protocols.dynamodb.queries.dynamodb_script import DynamodbScript as DynamodbScript
+from postern.protocols.dynamodb.recorded.dynamodb_answers import DynamodbTextRenderer
 from postern.protocols.framing import encode_length
 from postern.protocols.gateway_queries import Catalogue, Query, Row, Script
+from postern.protocols.http.recorded.http_text_renderer import HttpTextRenderer
+from postern.protocols.http.wire.http_wire import HttpWire
+from postern.protocols.httpproxy.httpproxy_dialect import HttpproxyDialect
+from postern.protocols.httpproxy.httpproxy_script import HttpproxyScript as HttpproxyScript
+from postern.protocols.mongodb.queries.mongodb_catalogue import CATALOGUE as MONGODB_CATALOGUE
+from postern.protocols.mongodb.queries.mongodb_query import MAX_REPLY as MAX_MONGODB_REPLY
+from postern.protocols.mongodb.queries.mongodb_query import MongodbQuery as MongodbQuery
+from postern.protocols.mongodb.queries.mongodb_script import MongodbScript as MongodbScript
+from postern.protocols.mongodb.recorded.mongodb_text_renderer import MongodbTextRenderer
+from postern.protocols.mongodb.wire import mongodb_messages as mongo
+from postern.protocols.mongodb.wire.mongodb_wire import MongodbWire as MongodbWire
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE as MYSQL_CATALOGUE
 from postern.protocols.mysql.queries.mysql_query import MysqlQuery as MysqlQuery
 from postern.protocols.mysql.queries.mysql_script import MysqlScript as MysqlScript
@@ -33,6 +66,8 @@ from postern.protocols.postgres.queries.postgres_script import PostgresScript as
 from postern.protocols.postgres.recorded.postgres_text_renderer import PostgresTextRenderer
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.registry import PROTOCOLS
+from postern.protocols.tcp.readable_bytes import ReadableBytes
+from postern.protocols.tcp.tcp_wire import TcpWire
 from postern.protocols.terminal import terminal_frames as tm
 from postern.protocols.terminal.files import sftp_messages as sm
 from postern.protocols.terminal.files.copying import CopyingWire
@@ -73,6 +108,8 @@ class Answered:
     answer: bytes
     error: bytes
     garbage: Sequence[bytes]
+    rows: Sequence[Row] | None = None  # None: CELLS
+    most: int = MOST
 
 
 @dataclass(frozen=True)
@@ -83,6 +120,8 @@ class Run:
     wire: Callable[[], Wire]
     answer: bytes
     failing: bytes
+    text: str = SCRIPT
+    asked: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -113,6 +152,21 @@ def typed() -> TypedWire:
     return TypedWire(arguments=("bash",))
 
 
+def web() -> HttpWire:
+    return HttpWire(HttpproxyDialect(), "app.test:80")
+
+
+HTTP_SCRIPT = "GET /users?a=1\nX-A: b"
+HTTP_JSON = {"content-type": "application/json"}
+HTTP_TEXT = {"content-type": "text/plain"}
+
+
+def http_shown(data: bytes) -> bytes:
+    """Return status, body and end of the last response."""
+    shown = ht.Shown(data)
+    return b"%d %b %d" % (shown.status, shown.body, shown.ends)
+
+
 CELLS: list[Row] = [("grüße", None), ("", "x" * 300)]
 FIELDS = [mm.MysqlField("a", mm.VAR_STRING), mm.MysqlField("b", mm.VAR_STRING)]
 MORE = mm.AUTOCOMMIT | mm.MORE_RESULTS
@@ -137,6 +191,24 @@ MY_GARBAGE: Conversation = [
     (Side.CLIENT, mm.packet(0, b"")),
     (Side.TARGET, my.ok()),
     (Side.TARGET, mm.packet(1, b"\x05hello")),
+]
+
+MG_FIND = mg.command("find", "customers")
+MG_ERROR = mg.error("there is no t", code=26, name="NamespaceNotFound")
+MG_ROWS = mg.batch({"a": "grüße", "b": None}, {"a": "", "b": "x" * 300})
+DD_SCRIPT = 'Scan {"TableName": "t"}'
+MG_SCRIPT = '{"find": "t", "filter": {"a": "grüße"}, "$db": "shop"}'
+MG_GARBAGE: Conversation = [
+    (Side.CLIENT, mg.raw_message(b"x" * 30, kind=mongo.OP_QUERY)),
+    (Side.CLIENT, mg.raw_message(b"x" * 30, kind=mongo.OP_COMPRESSED)),
+    (Side.CLIENT, b"\0" * 16),
+    (Side.CLIENT, b"\xff" * 16),
+    (Side.CLIENT, mg.request({"find": "c", "$db": "x"}, flags=4)),
+    (Side.CLIENT, mg.request({"find": "c", "$db": "x"}, flags=1 << 15)),
+    (Side.CLIENT, mg.raw_message(bytes(4) + b"\2" + bson.encode({"find": "c"}))),
+    (Side.CLIENT, mg.raw_message(bytes(4) + b"\0" + bson.encode({"a": 1}) + b"\0" + bson.encode({"a": 1}))),
+    (Side.CLIENT, mg.raw_message(bytes(4) + mg.sequence("documents", {"a": 1}))),
+    (Side.TARGET, mg.ok(1)),
 ]
 
 WIRES: Mapping[str, Talk] = {
@@ -164,6 +236,50 @@ WIRES: Mapping[str, Talk] = {
             ),
         ],
         MY_GARBAGE,
+    ),
+    "mongodb": Talk(
+        MongodbWire,
+        [
+            (Side.CLIENT, MG_FIND),
+            (Side.TARGET, mg.batch({"a": "x", "b": {"c": [1, bson.Int64(2), None, True]}}, {"b": 2.5}, cursor=5)),
+            (Side.CLIENT, mg.command("getMore", bson.Int64(5), 2, collection="customers")),
+            (Side.TARGET, mg.batch({"b": bson.ObjectId(bytes(12))}, to=2, more=True)),
+            (Side.CLIENT, mg.request({"insert": "c", "$db": "shop"}, 3, sections=mg.sequence("documents", {"a": 1}))),
+            (Side.TARGET, mg.error("duplicate", 3, keyValue={"a": 1})),
+        ],
+        MG_GARBAGE,
+    ),
+    "dynamodb": Talk(
+        dd.dynamodb_wire,
+        [
+            (Side.CLIENT, dd.request("GetItem", TableName="orders", Key={"id": {"S": "grüße"}})),
+            (Side.TARGET, dd.response(b'{"Item": {"id": {"S": "gr\xc3\xbc\xc3\x9fe"}, "n": {"N": "1.0"}}}')),
+            (Side.CLIENT, dd.request("Scan", 2, TableName="orders")),
+            (Side.TARGET, dd.response({"Items": [], "LastEvaluatedKey": {"id": {"S": "1"}}}, 2)),
+            (Side.CLIENT, dd.request("PutItem", 3, TableName="nothing")),
+            (Side.TARGET, dd.error("ResourceNotFoundException", "there is no t", 3)),
+        ],
+        [(Side.CLIENT, b"\xff" * 9), (Side.TARGET, b"\xff" * 9)],
+    ),
+    "cloudwatch": Talk(
+        cw.cloudwatch_wire,
+        [
+            (Side.CLIENT, cw.request("GetLogEvents", logGroupName="g", logStreamName="grüße")),
+            (Side.TARGET, cw.response({"events": [{"timestamp": 1, "message": "grüße"}]})),
+            (Side.CLIENT, cw.request("FilterLogEvents", 2, logGroupName="g", filterPattern="x")),
+            (Side.TARGET, cw.response({"events": [], "nextToken": "t"}, 2)),
+            (Side.CLIENT, cw.request("DescribeLogStreams", 3, logGroupName="nothing")),
+            (Side.TARGET, cw.error("ResourceNotFoundException", "there is no t", 3)),
+        ],
+        [(Side.CLIENT, b"\xff" * 9), (Side.TARGET, b"\xff" * 9)],
+    ),
+    "httpproxy": Talk(
+        web,
+        [
+            (Side.CLIENT, ht.request("/a", headers={"accept-encoding": "identity"})),
+            (Side.TARGET, ht.response(b"fine\n", headers=HTTP_TEXT, sized=False, piece=100)),
+        ],
+        HTTP_GARBAGE,
     ),
     "terminal, a script": Talk(
         whole,
@@ -214,6 +330,25 @@ WIRES: Mapping[str, Talk] = {
 @pytest.mark.parametrize("talk", WIRES.values(), ids=WIRES.keys())
 def test_wire_of_each_protocol_fulfils_the_wire_contract(talk: Talk) -> None:
     check_wire(talk.wire, talk.conversation, garbage=talk.garbage, carries=talk.carries)
+
+
+# Wires that read nothing: no rule about content can be enforced, so that the contracts of rules are not for them.
+OPAQUE_WIRES: Mapping[str, tuple[Callable[[], Wire], Conversation]] = {
+    "tcp": (
+        lambda: TcpWire(recorded_input=1 << 20),
+        [
+            (Side.TARGET, b"220 ready\r\n"),
+            (Side.CLIENT, b"HELO \xff\x00"),
+            (Side.CLIENT, "grüße\n".encode() * 50),
+            (Side.TARGET, bytes(range(256)) * 3),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPAQUE_WIRES)
+def test_wire_of_each_opaque_protocol_fulfils_the_opaque_contract(name: str) -> None:
+    check_opaque_wire(*OPAQUE_WIRES[name])
 
 
 def shows(*parts: bytes) -> bytes:
@@ -267,6 +402,68 @@ MASKED: Mapping[str, Masked] = {
             (Side.CLIENT, my.query("insert")),
             (Side.TARGET, my.error(f"Duplicate entry '{SECRET.decode()}' for key", 1062)),
         ],
+    ),
+    "mongodb, documents": Masked(
+        MongodbWire,
+        [
+            (Side.CLIENT, MG_FIND),
+            (Side.TARGET, mg.batch({"a": "x"}, {"b": {"c": [SECRET.decode(), 1]}})),
+            (Side.CLIENT, mg.command("ping", 1, 2)),
+            (Side.TARGET, mg.ok(2)),
+        ],
+    ),
+    "mongodb, an error": Masked(
+        MongodbWire,
+        [(Side.CLIENT, MG_FIND), (Side.TARGET, mg.error(f"the value {SECRET.decode()} is taken"))],
+    ),
+    "dynamodb, items": Masked(
+        dd.dynamodb_wire,
+        [
+            (Side.CLIENT, dd.request("Query", TableName="orders")),
+            (Side.TARGET, dd.response({"Items": [{"a": {"S": "x"}}, {"b": {"M": {"c": {"SS": [SECRET.decode()]}}}}]})),
+            (Side.CLIENT, dd.request("ListTables", 2)),
+            (Side.TARGET, dd.response({"TableNames": []}, 2)),
+        ],
+        dd.bodies,
+    ),
+    "dynamodb, an error": Masked(
+        dd.dynamodb_wire,
+        [
+            (Side.CLIENT, dd.request("PutItem", TableName="orders")),
+            (Side.TARGET, dd.error("ValidationException", f"the value {SECRET.decode()} is taken")),
+        ],
+        dd.bodies,
+    ),
+    "cloudwatch, events": Masked(
+        cw.cloudwatch_wire,
+        [
+            (Side.CLIENT, cw.request("FilterLogEvents", logGroupName="g")),
+            (
+                Side.TARGET,
+                cw.response({"events": [{"message": "x"}, {"message": f'{{"a":{{"b":"{SECRET.decode()}"}}}}'}]}),
+            ),
+            (Side.CLIENT, cw.request("DescribeLogGroups", 2)),
+            (Side.TARGET, cw.response({"logGroups": []}, 2)),
+        ],
+        cw.bodies,
+    ),
+    "cloudwatch, an error": Masked(
+        cw.cloudwatch_wire,
+        [
+            (Side.CLIENT, cw.request("FilterLogEvents", logGroupName="g")),
+            (Side.TARGET, cw.error("InvalidParameterException", f"the value {SECRET.decode()} is not valid")),
+        ],
+        cw.bodies,
+    ),
+    "httpproxy, a text": Masked(
+        web,
+        [
+            (Side.CLIENT, ht.request("/")),
+            (Side.TARGET, ht.response(b"to %b\nand\n" % SECRET, headers=HTTP_TEXT, sized=False, piece=100)),
+            (Side.CLIENT, ht.request("/", number=2)),
+            (Side.TARGET, ht.response(b"fine\n", headers=HTTP_TEXT, number=2, sized=False, piece=100)),
+        ],
+        http_shown,
     ),
     "terminal, a script": Masked(
         whole,
@@ -326,12 +523,43 @@ QUERIES: Mapping[str, Answered] = {
             MY_ROWS[:-9] + mm.packet(7, b"\x05ab"),
         ],
     ),
+    "mongodb": Answered(
+        lambda: MongodbQuery('{"find": "t", "filter": {"c": {"$parameter": 1}}, "$db": "shop"}', ["x"]),
+        MG_ROWS,
+        MG_ERROR,
+        [
+            b"\x05\0\0\0" + bytes(12),
+            b"\xff\xff\xff\x7f" + bytes(12),
+            (MAX_MONGODB_REPLY + 1).to_bytes(4, "little") + bytes(8) + b"\xdd\x07\0\0",
+            MG_ROWS[:12] + b"\xd4\x07\0\0" + MG_ROWS[16:],
+            MG_ROWS[:12] + b"\xdc\x07\0\0" + MG_ROWS[16:],
+            mg.reply({"a": 1}),
+            MG_ROWS[: mongo.HEAD + 5] + b"\xff\xff\xff\x7f" + MG_ROWS[mongo.HEAD + 9 :],
+        ],
+        rows=[('{"a": "grüße", "b": null}',), (f'{{"a": "", "b": "{"x" * 300}"}}',)],
+        most=MAX_MONGODB_REPLY,
+    ),
+    "dynamodb": Answered(
+        lambda: dynamodb_query("tables", []),
+        dd.response({"TableNames": ["a", "größe"]}),
+        dd.error("AccessDeniedException", "not allowed"),
+        [b"\x11" + b"\xff" * 8, dd.response({})[:9] + b"x" * 1000],
+        rows=[("a", "a"), ("größe", "größe")],
+    ),
+    "cloudwatch": Answered(
+        lambda: cloudwatch_query("relations", []),
+        cw.response({"logGroups": [{"logGroupName": "a"}, {"logGroupName": "größe"}]}),
+        cw.error("AccessDeniedException", "not allowed"),
+        [b"\x11" + b"\xff" * 8, cw.response({})[:9] + b"x" * 1000],
+        rows=[("a",), ("größe",)],
+    ),
 }
 
 
 @pytest.mark.parametrize("one", QUERIES.values(), ids=QUERIES.keys())
 def test_query_of_each_protocol_fulfils_the_query_contract(one: Answered) -> None:
-    check_query(one.query, one.answer, CELLS, error=one.error, garbage=one.garbage)
+    rows = CELLS if one.rows is None else one.rows
+    check_query(one.query, one.answer, rows, error=one.error, garbage=one.garbage, most=one.most)
 
 
 @pytest.mark.parametrize("one", QUERIES.values(), ids=QUERIES.keys())
@@ -343,10 +571,16 @@ def test_damaged_query_answer_is_rows_an_error_or_a_violation(one: Answered, dat
     for _ in range(data.draw(st.integers(1, 3))):
         said[data.draw(st.integers(0, len(said) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(ProtocolViolation):
-        asked(one.query(), bytes(said))
+        asked(one.query(), bytes(said), most=one.most)
 
 
-CATALOGUES: Mapping[str, Catalogue] = {"postgres": POSTGRES_CATALOGUE, "mysql": MYSQL_CATALOGUE}
+CATALOGUES: Mapping[str, Catalogue] = {
+    "postgres": POSTGRES_CATALOGUE,
+    "mysql": MYSQL_CATALOGUE,
+    "mongodb": MONGODB_CATALOGUE,
+    "dynamodb": DYNAMODB_CATALOGUE,
+    "cloudwatch": CLOUDWATCH_CATALOGUE,
+}
 CATALOGUE_ROWS: Mapping[TargetTaskKind, Row] = {
     TargetTaskKind.TEST: ("1",),
     TargetTaskKind.DATABASES: ("shop",),
@@ -374,6 +608,38 @@ SCRIPTS: Mapping[str, Run] = {
         my.AnswerPackets().columns("a").row("grüße").eof(MORE).columns("b").row("2").eof().bytes,
         my.AnswerPackets().columns("a").row("grüße").eof(MORE).error("there is no t").bytes,
     ),
+    "mongodb": Run(
+        MongodbScript,
+        MongodbWire,
+        MG_ROWS,
+        MG_ERROR,
+        MG_SCRIPT,
+        MongodbScript(MG_SCRIPT).start()[mongo.HEAD :],
+    ),
+    "dynamodb": Run(
+        DynamodbScript,
+        dd.dynamodb_wire,
+        dd.response({"Items": [{"a": {"S": "grüße"}}]}),
+        dd.error("ResourceNotFoundException", "there is no t"),
+        DD_SCRIPT,
+        b'{"TableName":"t"}',
+    ),
+    "cloudwatch": Run(
+        CloudwatchScript,
+        cw.cloudwatch_wire,
+        cw.response({"events": [{"message": "grüße"}]}),
+        cw.error("ResourceNotFoundException", "there is no t"),
+        'FilterLogEvents {"logGroupName": "t"}',
+        b'{"logGroupName": "t"}',
+    ),
+    "httpproxy": Run(
+        HttpproxyScript,
+        web,
+        ht.response(b"hello"),
+        ht.response(b"there is no t", status=404),
+        HTTP_SCRIPT,
+        b'"GET","/users?a=1","app.test:80"',
+    ),
     "terminal": Run(
         CommandScript,
         whole,
@@ -385,7 +651,7 @@ SCRIPTS: Mapping[str, Run] = {
 
 @pytest.mark.parametrize("run", SCRIPTS.values(), ids=SCRIPTS.keys())
 def test_script_of_each_protocol_fulfils_the_script_contract(run: Run) -> None:
-    check_script(run.script, run.wire, SCRIPT, answer=run.answer, failing=run.failing)
+    check_script(run.script, run.wire, run.text, answer=run.answer, failing=run.failing, asked=run.asked)
 
 
 LENSES: Mapping[str, Shown] = {
@@ -405,10 +671,51 @@ LENSES: Mapping[str, Shown] = {
             ("e", b"ERROR 1146 (42000): there is no t\n"),
         ],
     ),
+    "mongodb": Shown(
+        MongodbTextRenderer,
+        mg.batch({"a": "grüße"}, cursor=7) + mg.batch(more=True) + MG_ERROR + mg.ok(n=1),
+        [
+            ("o", '{"a": "grüße"}\n1 document\n'.encode()),
+            ("e", b"ERROR 26 (NamespaceNotFound): there is no t\n"),
+            ("o", b'{"n": 1}\n'),
+        ],
+    ),
+    "dynamodb": Shown(
+        DynamodbTextRenderer,
+        dd.response({"Items": [{"a": {"S": "grüße"}, "n": {"N": "1"}}]}) + dd.error("X", "there is no t", 2),
+        [("o", '{"a": "grüße", "n": 1}\n1 item\n'.encode()), ("e", b"ERROR X: there is no t\n")],
+    ),
+    "cloudwatch": Shown(
+        CloudwatchTextRenderer,
+        cw.response({"events": [{"timestamp": 1, "message": "grüße"}]}) + cw.error("X", "there is no t", 2),
+        [("o", "1970-01-01T00:00:00.001Z grüße\n1 row\n".encode()), ("e", b"ERROR X: there is no t\n")],
+    ),
+    "httpproxy": Shown(
+        HttpTextRenderer,
+        ht.response(b'{"a": 1}', headers=HTTP_JSON)
+        + ht.response(b"there is no t\n", status=404, headers=HTTP_TEXT, number=2),
+        [
+            ("o", b'HTTP 200 OK\nContent-Type: application/json\n\n{"a": 1}\n'),
+            ("e", b"HTTP 404 Not Found\nContent-Type: text/plain\n\nthere is no t\n"),
+        ],
+    ),
     "terminal": Shown(
         TerminalTextRenderer,
         shows("grüße\n".encode(), b"$ ") + tm.frame(tm.STDERR, b"there is no t\n") + tm.exit_frame(1),
         [("o", "grüße\n$ ".encode()), ("e", b"there is no t\n")],
+    ),
+    "tcp": Shown(
+        ReadableBytes,
+        "+grüße\n".encode() + bytes(range(16)) + b"a row of letters, and more\n",
+        [
+            (
+                "o",
+                "+grüße\n".encode()
+                + b"00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f  |................|\n"
+                + b"61 20 72 6f 77 20 6f 66 20 6c 65 74 74 65 72 73  |a row of letters|\n"
+                + b", and more\n",
+            )
+        ],
     ),
 }
 
@@ -420,9 +727,13 @@ def test_renderer_of_each_protocol_fulfils_the_rendering_contract(one: Shown) ->
 
 def test_every_registered_protocol_is_in_the_contract_tables() -> None:
     """A new protocol of the gateway needs entries in the tables above."""
-    assert {type(spec.script("")) for spec in PROTOCOLS.values()} == {run.script for run in SCRIPTS.values()}
+    scripts = {type(spec.script("")) for spec in PROTOCOLS.values() if spec.script is not None}
+    assert scripts == {run.script for run in SCRIPTS.values()}
     catalogues = {name: found for name, spec in PROTOCOLS.items() if (found := spec.catalogue()) is not None}
     assert catalogues == CATALOGUES
     assert QUERIES.keys() == CATALOGUES.keys()
-    for table in (WIRES, MASKED, LENSES):
+    opaque = {name for name, spec in PROTOCOLS.items() if spec.is_opaque}
+    assert OPAQUE_WIRES.keys() == opaque
+    for table in (WIRES, MASKED):
         assert {name.split(",")[0] for name in table} == SCRIPTS.keys()
+    assert LENSES.keys() == SCRIPTS.keys() | opaque

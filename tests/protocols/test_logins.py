@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import asyncssh
 import pytest
+from tests.support.protocols import mongodb_login_test_messages as mongo
 from tests.support.protocols import postgres_test_messages as pg
 from tests.support.protocols.login_contracts import Gate, LogIn, check_gate, check_log_in
 from tests.support.ssh_gate import PASSWORD, USER, Site
@@ -21,6 +22,8 @@ from postern.domain.identity.credential import Grant
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
 from postern.gateway.clients.session_setup import ClientSession, SessionSetup
+from postern.protocols.mongodb.login.mongodb_target_login import MongodbTargetConversation, MongodbTargetLogin
+from postern.protocols.mongodb.mongodb_listener import MongodbGate
 from postern.protocols.mysql.login import mysql_auth as auth
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.login import mysql_login as mysql
@@ -75,6 +78,15 @@ def mysql_gate() -> Gate:
     return let_in
 
 
+def mongodb_gate() -> Gate:
+    gate = MongodbGate(cast(SessionSetup, Doors()), version="7.0", decoy_secret=b"decoy")
+
+    async def let_in(stream: StreamHandshake) -> bool:
+        return await gate.native(stream, require_tls=False) is not None
+
+    return let_in
+
+
 def ssh_gate() -> Gate:
     site = Site()
 
@@ -93,6 +105,11 @@ async def postgres_log_in(stream: StreamHandshake, user: str, password: str) -> 
 
 async def mysql_log_in(stream: StreamHandshake, user: str, password: str) -> None:
     await mysql.connect(stream, mysql.MysqlTargetLogin(user, Secret(password), sslmode="disable"))
+
+
+async def mongodb_log_in(stream: StreamHandshake, user: str, password: str) -> None:
+    conversation, login = MongodbTargetConversation(stream), MongodbTargetLogin(user, Secret(password))
+    await conversation.authenticate(login, await conversation.hello(login), verified=False)
 
 
 async def ssh_log_in(stream: StreamHandshake, user: str, password: str) -> None:
@@ -169,6 +186,37 @@ LOGINS: Mapping[str, Login] = {
             mm.err(0, 1040, "08004", "Too many connections"),
         ],
     ),
+    "mongodb": Login(
+        mongodb_gate,
+        mongodb_log_in,
+        [
+            b"GET / HTTP/1.1\r\nHost: example\r\n\r\n",
+            b"SSH-2.0-OpenSSH_9.2\r\n",
+            b"\x16\x03\x01\x02\0\x01\0\x01",
+            bytes(64),
+            b"\xff" * 64,
+            mongo.header(60, opcode=2012),
+            mongo.header(48_000_000),
+            mongo.command({"ping": 1}, flags=mongo.MORE_TO_COME),
+            mongo.command({"ping": 1}, flags=1 << 4),
+            mongo.command({"saslStart": 1, "mechanism": "SCRAM-SHA-1", "payload": b"n,,n=a,r=b"}),
+            mongo.command({"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": b"n,,n=a=b,r=b"}),
+            mongo.command({"saslContinue": 1, "conversationId": 1, "payload": b""}),
+            mongo.command({"find": "customers"}) * 20,
+            mongo.command({"hello": 1}) * 60,
+        ],
+        [
+            b"SSH-2.0-OpenSSH_9.2\r\n",
+            GREETING + bytes(16),
+            mongo.header(60, opcode=2012),
+            mongo.header(48_000_000),
+            mongo.answer({"ok": 0, "errmsg": "no", "code": 18}),
+            mongo.answer({"ok": 1}),
+            mongo.answer({"ok": 1, "maxWireVersion": 21}, to=2),
+            mongo.answer({"ok": 1, "maxWireVersion": 21}) + mongo.answer({"ok": 1, "done": True}, to=2),
+            mongo.answer({"ok": 1, "maxWireVersion": 21}) + mongo.command({"ping": 1}),
+        ],
+    ),
     "ssh": Login(
         ssh_gate,
         ssh_log_in,
@@ -191,7 +239,7 @@ async def test_client_login_of_each_protocol_fulfils_the_login_contract(login: L
     await check_gate(login.gate, login.log_in, **names, garbage=login.clients, bare=login.bare)
 
 
-@pytest.mark.parametrize("name", ["postgres", "mysql"])
+@pytest.mark.parametrize("name", ["postgres", "mysql", "mongodb"])
 async def test_target_login_of_each_protocol_fulfils_the_login_contract(name: str) -> None:
     """SSH is not listed: asyncssh implements its target login."""
     login = LOGINS[name]

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from postern.recording import spool
 from postern.recording.group_commit import GroupCommit
 from postern.recording.layout import spool_path
 from postern.recording.record_format import Header
@@ -31,19 +32,26 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
+@pytest.fixture(params=["written", "mapped"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How spools append: each record by a system call, or all small ones after the header through a mapping."""
+    if request.param == "mapped":
+        monkeypatch.setattr(spool, "MAPPED_AFTER", 1)
+    return str(request.param)
+
+
 @pytest.fixture
 def make_spool(home: Path, header: Header) -> Iterator[MakeSpool]:
     made: list[Spool] = []
 
     def make(session: UUID | None = None, worker: str = "w1") -> Spool:
         own = header if session is None else replace(header, session=session)
-        spool = Spool.create(spool_path(home, worker, own.session), own)
-        made.append(spool)
-        return spool
+        made.append(Spool.create(spool_path(home, worker, own.session), own))
+        return made[-1]
 
     yield make
-    for spool in made:
-        spool.close()
+    for one in made:
+        one.close()
 
 
 @pytest.fixture

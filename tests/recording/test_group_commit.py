@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import time
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,13 +12,15 @@ from tests.support.promises import wait_until
 
 from postern.errors import RecordingFailed
 from postern.interception.events import ClientOutput
-from postern.recording import sealing
+from postern.recording import group_commit, sealing
 from postern.recording.group_commit import GroupCommit
 from postern.recording.reader import SegmentReader
 from postern.recording.record_format import encode
 from postern.recording.spool import Spool
 
 from .conftest import MakeSpool
+
+pytestmark = pytest.mark.usefixtures("way")
 
 
 def test_dirty_spools_are_synced_repeatedly(make_spool: MakeSpool) -> None:
@@ -31,6 +34,33 @@ def test_dirty_spools_are_synced_repeatedly(make_spool: MakeSpool) -> None:
             assert spool.dirty
         wait_until(lambda: not any(spool.dirty for spool in spools))
     commit.close()
+
+
+def test_slow_disk_gets_longer_pauses_and_ended_recordings_do_not_wait_for_them(
+    make_spool: MakeSpool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_commit, "LONGEST_PAUSE", 3600.0)
+    monkeypatch.setattr(group_commit, "PAUSES", 100_000)
+    rounds: list[int] = []
+
+    def slow(_: int) -> None:
+        rounds.append(1)
+        time.sleep(0.05)
+
+    monkeypatch.setattr(os, "fdatasync", slow)
+    commit = GroupCommit(0.005)
+    busy, ended = make_spool(uuid4()), make_spool(uuid4())
+    commit.register(busy)
+    wait_until(lambda: not busy.dirty)
+    wait_until(lambda: commit._pause > 1000)
+    busy.append(encode(ClientOutput(b"x"), 0))
+    done = threading.Event()
+    commit.finish(ended, tmp_path / "sealed.rec.zst", lambda _error: done.set())
+    assert done.wait(30)
+    assert busy.dirty
+    assert len(rounds) == 1
+    commit.close()
+    assert not busy.dirty
 
 
 def test_close_syncs_remaining_spools_and_ends_the_thread(make_spool: MakeSpool) -> None:

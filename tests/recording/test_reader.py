@@ -41,7 +41,7 @@ def test_recording_cut_at_any_byte_yields_all_whole_records(tmp_path: Path, head
         events, damage, intact = read(path)
         assert events == EVENTS[:whole]
         assert intact == ends[whole]
-        assert bool(damage) == (cut not in ends)
+        assert bool(damage) == any(data[ends[whole] : cut])  # a few zeros look like space for more records
 
 
 def test_reading_stops_before_a_changed_record(tmp_path: Path, header: Header) -> None:
@@ -57,12 +57,12 @@ def test_reading_stops_before_a_changed_record(tmp_path: Path, header: Header) -
         assert events == EVENTS[: len(events)]
 
 
-def test_zeros_at_the_end_are_damage_not_events(tmp_path: Path, header: Header) -> None:
+@pytest.mark.parametrize("size", [1, 12, 13, 4096])
+def test_zeros_at_the_end_are_space_for_more_records(tmp_path: Path, header: Header, size: int) -> None:
     path = tmp_path / "x.rec"
-    path.write_bytes(encode_header(header) + encode(EVENTS[0], 0) + bytes(4096))
-    events, damage, _ = read(path)
-    assert events == EVENTS[:1]
-    assert damage
+    data = encode_header(header) + encode(EVENTS[0], 0)
+    path.write_bytes(data + bytes(size))
+    assert read(path) == (EVENTS[:1], "", len(data))
 
 
 def test_reader_continues_with_records_appended_to_a_live_spool(tmp_path: Path, header: Header) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from postern.domain.sessions.results import CUT, Finished, Mask, Problem, Result, ResultColumns, Row
@@ -110,3 +112,33 @@ def test_marks_of_output_that_was_cut_are_harmless() -> None:
         ResultColumns(PAIR.names, PAIR.types, (PEOPLE, None)),
         Row(("1", None), ((0, PEOPLE), (9, PEOPLE), (700, CARDS))),
     ]
+
+
+class Parts(Lines):
+    """The same, but the wire has columns `a.x`, `a.y` and `b`, of which the first two are parts of the column `a`."""
+
+    def find_columns(self, names: Sequence[str], *, whole: bool = False) -> tuple[int, ...]:
+        found = ["ab".index(name if whole else name[0]) for name in names if not whole or name in "ab"]
+        return tuple(dict.fromkeys(found))
+
+
+def test_marks_with_names_belong_to_the_columns_that_show_them() -> None:
+    marks = [
+        Mark(PEOPLE, (0, 1, 2), whole=True, names=("a.x", "a.y", "b")),
+        Mark(CARDS, (0,), b"\x02", names=("a.x",)),
+        Mark(CARDS, (1,), b"\x03", names=("a.y",)),
+        Mark(CARDS, (7,), b"\x03", names=()),
+    ]
+    results = RecordedResults(Parts())
+    events = (Masked(1, 2, 8, 2, marks), ClientOutput(b"T\nD 1\nD 2\n"))
+    assert [result for event in events for result in results.take(event)] == [
+        ResultColumns(PAIR.names, PAIR.types, (None, PEOPLE)),
+        Row(("1", None), ((0, CARDS), (0, PEOPLE), (1, PEOPLE))),
+        Row(("2", None), ((0, CARDS), (0, PEOPLE), (1, PEOPLE))),
+    ]
+
+
+def test_marks_with_names_are_numbers_for_a_reader_without_names() -> None:
+    marks = [Mark(PEOPLE, (1,), whole=True, names=("a.x",))]
+    columns, row = read(Masked(1, 2, 4, 1, marks), ClientOutput(b"T\nD 1\n"))
+    assert (columns, row) == (ResultColumns(PAIR.names, PAIR.types, (None, PEOPLE)), Row(("1", None), ((1, PEOPLE),)))

@@ -14,6 +14,8 @@ from postern.recording.recorder import OUTPUT_LIMIT_REACHED, Recorder
 
 from .conftest import MakeSegments
 
+pytestmark = pytest.mark.usefixtures("way")
+
 
 def recorded(recorder: Recorder) -> list[Event]:
     with SegmentReader(recorder.segments.spool.path) as reader:
@@ -34,6 +36,7 @@ def test_events_are_recorded_in_order(make_segments: MakeSegments) -> None:
     for at, event in enumerate(events):
         recorder.record(event, at)
     assert recorded(recorder) == events
+    recorder.segments.spool.end()
     assert recorder.size == recorder.segments.spool.path.stat().st_size
     assert not recorder.truncated
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -15,6 +16,8 @@ from postern.recording.recovery import GATEWAY_STOPPED, recover
 from postern.recording.sealing import seal
 
 from .conftest import MakeSpool
+
+pytestmark = pytest.mark.usefixtures("way")
 
 
 def fill(make_spool: MakeSpool, **which: object) -> Path:
@@ -44,6 +47,7 @@ def test_recordings_of_a_dead_worker_are_given_an_end_sealed_and_reported(
 
 def test_partial_record_is_replaced_by_the_marker(make_spool: MakeSpool, home: Path, header: Header) -> None:
     path = fill(make_spool)
+    os.truncate(path, size_of_records(path))
     with path.open("ab") as file:
         file.write(encode(ClientOutput(b"half a record"), 2_000_000)[:-3])
     (found,) = recover(spool_folder(home, "w1"))
@@ -54,6 +58,56 @@ def test_partial_record_is_replaced_by_the_marker(make_spool: MakeSpool, home: P
     assert len(events) == 6
     assert isinstance(events[-2], Note)
     assert "incomplete" in events[-2].details["cut"]
+
+
+def size_of_records(path: Path) -> int:
+    with SegmentReader(path) as reader:
+        list(reader)
+    return reader.intact
+
+
+def test_record_cut_in_the_space_for_more_is_replaced_by_the_marker(
+    make_spool: MakeSpool, home: Path, header: Header
+) -> None:
+    path = fill(make_spool)
+    record = encode(ClientOutput(b"half a record"), 2_000_000)
+    with path.open("r+b") as file:
+        file.seek(size_of_records(path))
+        file.write(record[:-3] + bytes(1000))
+    (found,) = recover(spool_folder(home, "w1"))
+    assert "checksum" in found.damage
+    with SegmentReader(sealed_path(home, header.session, header.started_at)) as reader:
+        assert [type(event) for _, event in reader][-2:] == [Note, End]
+    assert not reader.damage
+
+
+def test_record_behind_a_part_that_the_disk_lost_is_damage(make_spool: MakeSpool, home: Path, header: Header) -> None:
+    path = fill(make_spool)
+    with path.open("r+b") as file:
+        file.seek(size_of_records(path) + 4096)
+        file.write(encode(ClientOutput(b"what was written later"), 2_000_000))
+    (found,) = recover(spool_folder(home, "w1"))
+    assert "a part is missing" in found.damage
+    with SegmentReader(sealed_path(home, header.session, header.started_at)) as reader:
+        notes = [event for _, event in reader if isinstance(event, Note)]
+    assert not reader.damage
+    assert "a part is missing" in notes[-1].details["cut"]
+
+
+def test_space_behind_the_end_of_a_segment_is_given_back(make_spool: MakeSpool, home: Path, header: Header) -> None:
+    """Its worker was killed between the last record and the cut."""
+    path = fill(make_spool)
+    size = size_of_records(path)
+    end = encode(End("client_closed"), 2_000_000)
+    with path.open("r+b") as file:
+        file.seek(size)
+        file.write(end + bytes(5000))
+    (found,) = recover(spool_folder(home, "w1"))
+    assert not found.damage
+    with SegmentReader(sealed_path(home, header.session, header.started_at)) as reader:
+        assert [event for _, event in reader][-1] == End("client_closed")
+    assert not reader.damage
+    assert reader.intact == size + len(end)
 
 
 def test_empty_spool_counts_as_no_segment(make_spool: MakeSpool, home: Path, header: Header) -> None:
@@ -119,7 +173,7 @@ def test_record_with_an_impossible_time_does_not_block_other_sessions(
     make_spool: MakeSpool, home: Path, header: Header, micros: int
 ) -> None:
     damaged = make_spool(uuid4())
-    damaged.append(encode(Operation(1, "select 1"), micros))
+    damaged.append(encode(Note("late"), micros))
     damaged.close()
     path = fill(make_spool)
     found = {one.session: one for one in recover(spool_folder(home, "w1"))}

@@ -79,19 +79,21 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, after: bo
     ("owner", "name"),
     [
         (sealing, "make_folder"),
+        (sealing, "_create"),
         (sealing, "_compress"),
         (os, "fsync"),
         (os, "replace"),
         (sealing, "sync_folder"),
         (Path, "unlink"),
     ],
-    ids=["make folder", "compress", "sync archive", "rename", "sync folder", "remove spool"],
+    ids=["make folder", "create", "compress", "sync archive", "rename", "sync folder", "remove spool"],
 )
 def test_interrupted_seal_loses_nothing_and_resumes(
     places: tuple[Path, Path], owner: object, name: str, after: bool
 ) -> None:
     spool, sealed = places
-    make_folder(sealed.parent)  # so that the first fsync is the archive's own
+    if name != "make_folder":
+        make_folder(sealed.parent)  # so that the first fsync is the archive's own
     with pytest.MonkeyPatch.context() as patch:
         stop_at(patch, owner, name, after)
         with pytest.raises(Stop):

@@ -23,6 +23,8 @@ from postern.recording.spool import Spool
 
 from .conftest import MakeSegments
 
+pytestmark = pytest.mark.usefixtures("way")
+
 TEXTS = [f"select {number:04}" for number in range(40)]
 
 

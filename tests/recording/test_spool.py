@@ -14,11 +14,14 @@ import pytest
 
 from postern.errors import RecordingFailed
 from postern.interception.events import ClientOutput, Event, Operation
+from postern.recording import mapped_files
 from postern.recording.reader import SegmentReader
 from postern.recording.record_format import Header, encode
-from postern.recording.spool import Spool
+from postern.recording.spool import WINDOW, Spool
 
 from .conftest import MakeSpool
+
+pytestmark = pytest.mark.usefixtures("way")
 
 
 def events_of(path: Path) -> list[Event]:
@@ -43,6 +46,7 @@ def test_appended_record_is_visible_to_readers_at_once(make_spool: MakeSpool) ->
     spool = make_spool()
     spool.append(encode(ClientOutput(b"hello"), 1))
     assert events_of(spool.path) == [ClientOutput(b"hello")]
+    spool.end()
     assert spool.size == spool.path.stat().st_size
 
 
@@ -188,27 +192,76 @@ def test_append_on_a_full_disk_fails_and_keeps_earlier_records(make_spool: MakeS
     spool = make_spool()
     spool.append(encode(ClientOutput(b"kept"), 1))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (spool.size + 100, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (spool.path.stat().st_size + 100, hard))
     try:
         with pytest.raises(RecordingFailed, match="cannot be written"):
-            spool.append(encode(ClientOutput(bytes(1000)), 2))
+            spool.append(encode(ClientOutput(bytes(WINDOW + 1000)), 2))
         with pytest.raises(RecordingFailed):
             spool.append(encode(ClientOutput(b"small"), 3))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert events_of(spool.path) == [ClientOutput(b"kept")]
+    assert spool.path.stat().st_size == spool.size
+
+
+def appended_one(spool: Spool, record: bytes) -> bool:
+    try:
+        spool.append(record)
+    except RecordingFailed:
+        return False
+    return True
+
+
+def test_small_records_on_a_full_disk_fail_once_the_allocated_space_is_used(make_spool: MakeSpool) -> None:
+    spool = make_spool()
+    record = encode(ClientOutput(bytes(1000)), 1)
+    spool.append(record)
+    limit = spool.path.stat().st_size + 10 * len(record)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    appended = 1
+    try:
+        while appended_one(spool, record):
+            appended += 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert len(events_of(spool.path)) == appended
+    assert (limit - 1100) < spool.size == spool.path.stat().st_size <= limit
 
 
 def test_full_disk_while_the_header_is_written_leaves_no_file(
     tmp_path: Path, header: Header, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_: int, __: bytes) -> int:
+    def full(_: int, __: bytes, ___: int) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "write", full)
+    monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(RecordingFailed, match="No space left"):
         Spool.create(tmp_path / "x.rec", header)
     assert not list(tmp_path.iterdir())
+
+
+def test_file_system_without_allocation_is_written_to(make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapped_files, "_type_of", lambda _device: "zfs")
+    spool = make_spool()
+    for at in range(100):
+        spool.append(encode(ClientOutput(b"x"), at))
+        assert spool.path.stat().st_size == spool.size
+
+
+def test_windows_follow_each_other(make_spool: MakeSpool) -> None:
+    """Small records across several windows, with large ones between them."""
+    spool = make_spool()
+    events: list[Event] = [
+        ClientOutput(bytes([number % 251]) * (7_000 if number % 97 == 0 else number % 1_500)) for number in range(1_500)
+    ]
+    for at, event in enumerate(events):
+        spool.append(encode(event, at))
+    assert spool.size > 3 * WINDOW
+    assert events_of(spool.path) == events
+    spool.close()
+    assert spool.path.stat().st_size == spool.size
+    assert events_of(spool.path) == events
 
 
 CHILD = """

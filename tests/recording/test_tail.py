@@ -24,6 +24,8 @@ from postern.recording.tail import RecordingTail
 from .conftest import MakeSegments
 from .test_segments import TEXTS, filled, finish
 
+pytestmark = pytest.mark.usefixtures("way")
+
 
 @pytest.fixture
 def library(home: Path) -> RecordingLibrary:
@@ -204,7 +206,7 @@ def test_tail_reports_its_lag(make_segments: MakeSegments, library: RecordingLib
     watched.read()
     assert watched.behind == 0
     for at in range(3):
-        recorder.record(ClientOutput(b"y" * 100_000), at)
+        recorder.record(ClientOutput(b"y" * 200_000), at)
     assert watched.behind > 300_000
 
 

@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 from tests.support.certificates import issue
 from tests.support.mysql import server_context
-from tests.support.promises import within
+from tests.support.promises import until, within
 
 from postern.errors import Unavailable
-from postern.relay.relay_handshake import StreamHandshake, channel_binding_of, pem_to_der
+from postern.relay.relay_handshake import StreamHandshake, channel_binding_of
 
 
 async def _encrypted(context: ssl.SSLContext, authority: str, early: int) -> bool:
@@ -69,6 +69,58 @@ def test_bytes_of_tls_that_arrive_before_tls_starts_are_not_lost(tmp_path: Path,
 
 
 PAUSED_ABOVE = 64 * 1024  # bytes that wait to be read
+
+
+class Counting(asyncio.Protocol):
+    """Counts what it receives."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    def data_received(self, data: bytes) -> None:
+        self.size += len(data)
+
+
+async def _received(context: ssl.SSLContext, authority: str, size: int) -> int:
+    """How much of `size` bytes arrives that a client sends together with the end of its TLS handshake."""
+    loop = asyncio.get_running_loop()
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    stream = StreamHandshake(context)
+    await loop.connect_accepted_socket(lambda: stream, ours)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.create_default_context(cadata=authority).wrap_bio(incoming, outgoing, server_hostname="localhost")
+
+    async def send() -> None:
+        while True:
+            try:
+                client.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                await loop.sock_sendall(theirs, outgoing.read())
+                incoming.write(await loop.sock_recv(theirs, 65536))
+        client.write(b"y" * size)
+        await loop.sock_sendall(theirs, outgoing.read())
+
+    async with asyncio.timeout(5):
+        sending = asyncio.create_task(send())
+        await stream.start_tls()
+        await stream.read(1)
+        successor = Counting()
+        early = stream.hand_over(successor)
+        await until(lambda: 1 + len(early) + successor.size >= size, 5)
+        await sending
+    stream.close()
+    theirs.close()
+    return 1 + len(early) + successor.size
+
+
+@pytest.mark.parametrize("size", [1_000, 100_000, 1_000_000])
+def test_much_data_right_behind_the_handshake_arrives(tmp_path: Path, size: int) -> None:
+    issued = issue("localhost")
+    context = server_context(issued, tmp_path)
+    for _ in range(5):
+        assert uvloop.run(_received(context, issued.authority, size)) == size
 
 
 class FakeTransport(asyncio.Transport):
@@ -262,6 +314,40 @@ def test_lingering_stream_discards_input_until_the_peer_has_closed(half_closes: 
     asyncio.run(run())
 
 
+def test_bytes_for_later_are_sent_with_the_next_ones() -> None:
+    transport = FakeTransport()
+    stream = connected(transport)
+    stream.write_later(b"a")
+    stream.write_later(b"b")
+    assert transport.written == b""
+    stream.write(b"c")
+    assert transport.written == b"abc"
+    stream.write(b"d")
+    assert transport.written == b"abcd"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [StreamHandshake.close, lambda stream: stream.hand_over(asyncio.Protocol())],
+    ids=["closed", "handed over"],
+)
+def test_bytes_for_later_are_not_lost(end: Callable[[StreamHandshake], object]) -> None:
+    transport = FakeTransport()
+    stream = connected(transport)
+    stream.write_later(b"a")
+    end(stream)
+    assert transport.written == b"a"
+
+
+def test_bytes_are_read_at_once_only_if_all_have_arrived() -> None:
+    stream = connected(FakeTransport())
+    stream.data_received(b"abc")
+    assert stream.read_buffered(4) is None
+    assert stream.read_buffered(0) == b""
+    assert stream.read_buffered(2) == b"ab"
+    assert stream.unread() == b"c"
+
+
 def test_stream_is_closed_once() -> None:
     transport = FakeTransport()
     stream = connected(transport)
@@ -275,6 +361,29 @@ def test_tls_without_a_context_is_unavailable() -> None:
     assert not stream.tls_offered
     with pytest.raises(Unavailable, match="TLS is not configured"):
         asyncio.run(stream.start_tls())
+
+
+def test_peer_that_closes_as_soon_as_tls_begins_is_a_connection_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed:
+        def getpeercert(self, *, binary_form: bool) -> bytes:
+            raise ValueError("handshake not done yet")  # what Python says of a connection that has ended
+
+    class ClosedTransport(FakeTransport):
+        def get_extra_info(self, name: str, default: object = None) -> object:
+            return Closed()
+
+    async def start() -> None:
+        stream = StreamHandshake(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), server_name="localhost")
+        stream.connection_made(FakeTransport())
+
+        async def start_tls(*_: object, **__: object) -> object:
+            return ClosedTransport()
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "start_tls", start_tls)
+        await stream.start_tls()
+
+    with pytest.raises(ConnectionResetError, match="during the TLS handshake"):
+        asyncio.run(start())
 
 
 async def _handshake(server: StreamHandshake, client: StreamHandshake) -> list[object]:
@@ -294,7 +403,7 @@ async def _handshake(server: StreamHandshake, client: StreamHandshake) -> list[o
 @pytest.mark.parametrize("checks_name", [True, False])
 def test_client_checks_the_server_name_if_its_context_does(tmp_path: Path, name: str, checks_name: bool) -> None:
     issued = issue("localhost")
-    certificate = pem_to_der(issued.certificate)
+    certificate = ssl.PEM_cert_to_DER_cert(issued.certificate.decode())
     context = ssl.create_default_context(cadata=issued.authority)
     context.check_hostname = checks_name
     server = StreamHandshake(server_context(issued, tmp_path), certificate=certificate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from tests.support.links import (
@@ -37,11 +37,12 @@ from tests.support.protocols.playbook import (
 
 from postern.domain.sessions.results import Mask
 from postern.domain.sessions.session import EndReason
-from postern.interception.events import ClientOutput, Completed, Event, Mark, Masked, Operation, Refusal
+from postern.interception.events import ClientOutput, Completed, Event, Mark, Masked, Operation, Refusal, Rows
 from postern.interception.pipeline import BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Work
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.wire_base import Side
+from postern.relay import link as link_module
 from postern.relay.link import MAX_FILLED, Close, HoldEffect, Link, Record, Send
 
 QUESTION = HoldEffect("t1", "may review this run?")
@@ -469,3 +470,17 @@ def test_denied_rows_leave_no_marks() -> None:
     asked(link)
     data = pg.row_description(("a", 25, 0)) + pg.data_row("x") + pg.command_complete("SELECT 1") + pg.ready()
     assert [len(event.marks) for event in recorded(link.receive(Side.TARGET, data)) if isinstance(event, Masked)] == [1]
+
+
+@interpreted_only
+def test_marks_are_recorded_with_the_names_of_columns_that_readers_number_differently() -> None:
+    class Documents(Rows):
+        exchange, count = 3, 2
+
+        def recorded_names(self, columns: tuple[int, ...]) -> tuple[str, ...]:
+            return tuple(f"path.{column}" for column in columns)
+
+    mark = Mark(Mask("people", "hash"), (1, 4), b"\x02", whole=True)
+    found = link_module._collect_marks(Documents(), 5, 9, [mark])
+    assert found == Masked(3, 5, 9, 2, [replace(mark, names=("path.1", "path.4"))])
+    assert mark.names == ()  # it belongs to a plan for many rows

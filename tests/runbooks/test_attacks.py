@@ -548,3 +548,35 @@ def test_attack_quoted_input_never_runs_at_any_position_of_a_statement() -> None
             assert base.execute("select count(*) from hit").fetchone() == (0,), script
             ran += 1
     assert ran > 500
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = /* */ /* */ /a{{ .a | squote }}/",
+        "x =" + " " * 50 + "/a{{ .a | squote }}/",
+        "x = // a\n\n\n                        /a{{ .a | squote }}/",
+        "x = /[/{{ .a | squote }}]/",
+        "x = /[\\]/{{ .a | squote }}]/",
+        "// a\r'{{ .a | squote }}'",
+        "// a\u2028`{{ .a | squote }}`",
+    ],
+)
+def test_attack_regular_expression_or_comment_of_javascript_does_not_hide_where_quotes_open(text: str) -> None:
+    assert refused_or(text, ScriptSyntax.JAVASCRIPT, a="/; run() //") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = 6 / 2; y = {{ .a | squote }}",
+        "x = a /* */ / 2; y = {{ .a | squote }}; z = 1 / 1",
+        "x = f() / 2 + {{ .a | squote }} / 2",
+        "x = /[/]/; y = {{ .a | squote }}",
+        "x = /\\//.test({{ .a | squote }})",
+        "x = [/'/, {{ .a | squote }}, /[\"]/]",
+        "// it's\nx = {{ .a | squote }}",
+    ],
+)
+def test_value_in_code_of_javascript_beside_slashes_is_accepted(text: str) -> None:
+    assert refused_or(text, ScriptSyntax.JAVASCRIPT, a="/; run() //") is not None

@@ -112,3 +112,30 @@ def test_any_script_has_placeholders_in_order_or_a_fault(script: str, syntax: Sc
     ends = [0, *(place.end for place in places)]
     assert all(place.start >= end for place, end in zip(places, ends, strict=False))
     assert all(script[place.start : place.end] == f":{place.name}" for place in places)
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        ("db.c.find({a: :a, b:[:b,:c], 'd'::d, e: F(:e)})", ["a", "b", "c", "d", "e"]),
+        ("db.c.find({a :null, b\n:true, 'c' /* x */ :d})", []),
+        ("db.c.find({a: ':b', c: \":d\", e: `:f`, g: /: :h/ })", []),
+        ("db.c.find({a: 1 /* , :b */, c: /* d */ :d}) // : :e", ["d"]),
+        ("db.c.find({a: /[/: :b]/, c: :c})", ["c"]),
+        ("{a:                                        /: :b/, c: :c}", ["c"]),
+        ("// a\r{a: :a}", ["a"]),
+        ("{a: :größe}", ["größe"]),
+        ("use x; :a", []),
+    ],
+)
+def test_placeholder_of_a_literal_stands_where_a_value_does(script: str, found: list[str]) -> None:
+    assert names(script, ScriptSyntax.JAVASCRIPT) == found
+
+
+@pytest.mark.parametrize("script", ["{a: ':b", "{a: :b, c: /x", "{a: :a} /*", "{a: `${:b"])
+def test_literal_that_is_not_closed_has_no_certain_placeholders(script: str) -> None:
+    if script.endswith("/*"):  # a comment cannot hide a quote
+        assert names(script, ScriptSyntax.JAVASCRIPT) == ["a"]
+        return
+    with pytest.raises(Fault, match="not closed"):
+        find_placeholders(script, ScriptSyntax.JAVASCRIPT)

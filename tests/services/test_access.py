@@ -21,6 +21,7 @@ from postern.domain.targets.connection import Toggle
 from postern.errors import Denied, NotFound, Unavailable
 from postern.services.admission import Access
 from postern.services.bundle import Services
+from postern.services.identity.client_certificates import ClientCertificates
 from postern.services.identity.credentials import Credentials
 from postern.services.reviews.credential_endings import CredentialEndings
 from postern.store.ports.common_ports import Topic
@@ -44,6 +45,10 @@ async def ann(world: World) -> Principal:
     return await world.add_user("ann", "dba", "on call")
 
 
+async def _listens(_protocol: str) -> bool:
+    return True
+
+
 async def grant_for(world: World, access: Access, principal: Principal, seconds: int | None = None) -> Grant:
     credentials = Credentials(
         world.stores.credentials,
@@ -51,6 +56,8 @@ async def grant_for(world: World, access: Access, principal: Principal, seconds:
         world.features(),
         CredentialEndings(world.stores.reviews, world.signals, world.clock),
         world.clock,
+        certificates=ClientCertificates(world.stores.access),
+        listens=_listens,
         enforceable=frozenset({"postgres"}),
     )
     issued = await credentials.issue(principal, "shop", seconds)

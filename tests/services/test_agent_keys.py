@@ -124,7 +124,7 @@ async def test_a_connection_made_while_the_agent_is_deleted_keeps_it(
 
 async def test_what_an_embedded_agent_declared_goes_with_it(world: World, services: Services, admin: Principal) -> None:
     issued = await services.agent_keys.create(admin, {"name": "app", "mode": AgentMode.EMBEDDED})
-    made = await world.add_connection("app-db", issued, managed_by="agent")
+    made = await world.add_connection("app-db", issued, managed_by="agent:app")
     await services.agent_keys.remove(admin, "app")
     assert world.signals.of(Topic.POLICY_CHANGED) == [{"connection_id": str(made.id), "org_id": str(world.org_id)}]
     with pytest.raises(NotFound):
@@ -133,7 +133,7 @@ async def test_what_an_embedded_agent_declared_goes_with_it(world: World, servic
 
 async def test_what_others_gave_an_embedded_agent_keeps_it(world: World, services: Services, admin: Principal) -> None:
     issued = await services.agent_keys.create(admin, {"name": "app", "mode": AgentMode.EMBEDDED})
-    await world.add_connection("app-db", issued, managed_by="agent")
+    await world.add_connection("app-db", issued, managed_by="agent:app")
     await world.add_connection("other", issued, type=ConnectionType.DATABASE)
     with pytest.raises(Conflict, match="app-db, other"):
         await services.agent_keys.remove(admin, "app")

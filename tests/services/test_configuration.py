@@ -54,9 +54,9 @@ async def test_a_connection_goes_through_its_life(services: Services, admin: Pri
         admin, {"name": "g", "input": (RULE,), "connection_ids": (str(made.id),)}
     )
     world.clock.forward(seconds=1)
-    patched = await services.connections.update(admin, "shop", {"redact_enabled": True})
+    patched = await services.connections.update(admin, "shop", {"description": "why"})
     expected = replace(
-        made, redact_enabled=True, guardrail_rules=(str(guardrail.id),), updated_at=world.clock(), version=3
+        made, description="why", guardrail_rules=(str(guardrail.id),), updated_at=world.clock(), version=3
     )
     assert patched == expected
     assert (await services.connections.search(admin, ConnectionFilter(search="SHO"), Page())).items[

@@ -30,7 +30,7 @@ async def root(world: World) -> Principal:
     "changes",
     [
         {"subtype": "mysql"},
-        {"type": ConnectionType.CUSTOM, "subtype": "dynamodb"},
+        {"subtype": "mssql"},
         {"type": ConnectionType.CUSTOM, "subtype": "", "command": ("psql", "-h", "elsewhere")},
         {"secret": {"envvar:HOST": OTHER, "envvar:USER": None, "envvar:DB": None}},
         {"secret": {"envvar:HOST": HOST, "envvar:USER": None}},

@@ -20,6 +20,7 @@ from tests.support.postgres import PostgresServer, free_port
 
 from postern.errors import Misconfigured, Unavailable
 from postern.store import database as module
+from postern.store import migration_files, schema_versions
 from postern.store.database import Database
 from postern.store.schema.columns import metadata
 from postern.store.schema.identity_tables import orgs
@@ -50,7 +51,8 @@ SECOND = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision = "2", "1"
+revision = "2"
+down_revision = "1"
 
 
 def upgrade() -> None:
@@ -67,10 +69,10 @@ async def test_second_migration_upgrades_a_store_with_data(
             return (await connection.execute(select(orgs))).all()
 
     before = await rows()
-    shutil.copytree(module.MIGRATIONS, tmp_path / "migrations")
+    shutil.copytree(migration_files.FOLDER, tmp_path / "migrations")
     (tmp_path / "migrations" / "versions" / "v2_colours.py").write_text(SECOND)
-    monkeypatch.setattr(module, "MIGRATIONS", tmp_path / "migrations")
-    module._script.cache_clear()
+    monkeypatch.setattr(migration_files, "FOLDER", tmp_path / "migrations")
+    schema_versions._script.cache_clear()
     try:
         assert not await database.is_current()
         for _ in range(2):
@@ -81,9 +83,13 @@ async def test_second_migration_upgrades_a_store_with_data(
             assert (await connection.execute(text("select colour from orgs"))).scalars().all() == ["green"]
     finally:
         monkeypatch.undo()
-        module._script.cache_clear()
+        schema_versions._script.cache_clear()
     with pytest.raises(Misconfigured, match="the schema '2', which this version of Postern does not know"):
         await database.migrate()
+
+
+def test_newest_version_is_known_without_alembic() -> None:
+    assert set(schema_versions._script().get_heads()) == migration_files.newest()
 
 
 async def assert_two_at_once_make_one_org(url: str) -> None:

@@ -246,6 +246,26 @@ def test_missing_readable_or_short_master_key_file_is_misconfigured(tmp_path: Pa
         file_key(path)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to root")
+def test_group_reads_a_master_key_of_root_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets of systemd and Kubernetes are such files, read by the group of a service that is not root."""
+    path = tmp_path / "master.key"
+    path.write_bytes(KEY)
+    path.chmod(0o440)
+    with pytest.raises(Misconfigured, match="chmod 600"):
+        file_key(path)  # as root, whose files nobody else has to read
+    monkeypatch.setattr(os, "geteuid", lambda: 10_001)
+    assert file_key(path) == KEY
+    for mode in (0o460, 0o444, 0o441):
+        path.chmod(mode)
+        with pytest.raises(Misconfigured, match="chmod 600"):
+            file_key(path)
+    path.chmod(0o440)
+    os.chown(path, 10_001, 10_001)
+    with pytest.raises(Misconfigured, match="chmod 600"):
+        file_key(path)  # the service's own file
+
+
 def test_master_key_variable_is_removed_from_the_environment() -> None:
     environ = {"KEY": base64.b64encode(KEY).decode(), "OTHER": "stays"}
     assert environment_key(environ, "KEY") == KEY

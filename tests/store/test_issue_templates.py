@@ -171,17 +171,17 @@ async def test_attack_template_and_connection_of_different_organisations_cannot_
 
 
 async def test_connection_managed_by_an_agent_keeps_its_issue_template(world: World) -> None:
-    shop = await added(world, "shop", managed_by="agent apps")
+    shop = await added(world, "shop", managed_by="agent:apps")
     free = await added(world, "free")
     template = template_of(world)
-    with pytest.raises(Malformed, match="'shop' is managed by agent apps"):
+    with pytest.raises(Malformed, match="'shop' is managed by agent:apps"):
         await world.stores.issue_templates.add(having(template, shop.id, free.id))
     assert await world.stores.issue_templates.get(world.org_id, str(template.id)) is None
     assert await connection_of(world, free) == free
     await world.stores.issue_templates.add(template)
     await world.overwrite(shop, issue_template_id=str(template.id))
     await change(world, having(template, shop.id, free.id))  # it has it, and keeps it
-    with pytest.raises(Malformed, match="'shop' is managed by agent apps"):
+    with pytest.raises(Malformed, match="'shop' is managed by agent:apps"):
         await change(world, having(replace(template, name="new"), free.id))
     assert set(await bound(world, template)) == {shop.id, free.id}
 

@@ -15,7 +15,7 @@ from tests.support.world import START, World
 
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Count, Page, Position, Stretch
-from postern.domain.reviews.review import ReviewStatus
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.sink import DeliveryState
 from postern.store.ports.review_ports import ReviewFilter
 from postern.store.ports.server_ports import AuditEntry, AuditFilter

@@ -38,7 +38,7 @@ from postern.store.schema.target_tables import agents
 from postern.store.sql.identity.sql_organisation_deletions import owned_tables
 
 # Of the installation: they say nothing of an organisation.
-SHARED = {"leases", "purge_rounds", "relay_workers", "token_keys"}
+SHARED = {"installation", "leases", "purge_rounds", "relay_workers", "token_keys"}
 Rows = dict[str, list[tuple[Any, ...]]]
 
 

@@ -31,9 +31,9 @@ from postern.domain.reviews.review import (
     Review,
     ReviewEvent,
     ReviewKind,
-    ReviewStatus,
     person_of,
 )
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.time_window import time_window
 from postern.domain.secret import Secret
 from postern.domain.sessions.retention import Purge, PurgeScope

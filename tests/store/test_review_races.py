@@ -26,8 +26,8 @@ from postern.domain.reviews.review import (
     ReviewedCredential,
     ReviewEvent,
     ReviewKind,
-    ReviewStatus,
 )
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.errors import Conflict, Denied, TooMany
 from postern.store.database import Database

@@ -31,10 +31,10 @@ from postern.domain.reviews.review import (
     Review,
     ReviewEvent,
     ReviewKind,
-    ReviewStatus,
     Vote,
     person_of,
 )
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.time_window import TimeWindow, time_window
 from postern.domain.sessions.session import EndReason, SessionStatus, Verb
 from postern.domain.targets.command import Invocation

@@ -83,12 +83,12 @@ async def test_subscriber_that_does_not_read_is_disconnected(hub: SignalHub, mon
     monkeypatch.setattr(signals, "MAX_UNREAD", 64 * 1024)
     (one, _), (other, heard) = await client(hub), await client(hub)
     reader, writer = await asyncio.open_unix_connection(hub._path, limit=1024)
-    await until(lambda: len(hub._writers) == 3)
+    await until(lambda: len(hub.clients) == 3)
     for number in range(2_000):
         await one.publish("session.kill", session_id=str(number), padding="x" * 1_000)
         await asyncio.sleep(0)
     await until(lambda: len(heard) == 2_000)
-    assert len(hub._writers) == 2
+    assert len(hub.clients) == 2
     writer.close()
     del reader
     await one.stop()
@@ -105,6 +105,39 @@ async def test_malformed_and_oversized_signals_affect_only_their_sender(hub: Sig
     assert await reader.read() == b""
     with pytest.raises(ValueError, match="at most"):
         await one.publish("session.kill", reason="x" * signals.MAX_MESSAGE)
+    await one.stop()
+
+
+async def test_unhurried_signals_are_sent_with_the_next_one_or_soon(
+    hub: SignalHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one, _), (other, heard) = await client(hub), await client(hub)
+    other.subscribe(Topic.SESSION_STARTED, heard.append)
+    monkeypatch.setattr(signals, "DELAY", 60.0)
+    await one.publish(Topic.SESSION_STARTED, session_id="first")
+    await asyncio.sleep(0.05)
+    assert heard == []
+    await one.publish("session.kill", session_id="second")
+    await until(lambda: len(heard) == 2)
+    assert [message["session_id"] for message in heard] == ["first", "second"]
+    monkeypatch.setattr(signals, "DELAY", 0.01)
+    await one.publish(Topic.SESSION_STARTED, session_id="third")
+    await until(lambda: len(heard) == 3)
+    await one.stop()
+    await other.stop()
+
+
+async def test_signal_in_pieces_is_forwarded_whole(hub: SignalHub) -> None:
+    one, heard = await client(hub)
+    _, writer = await asyncio.open_unix_connection(hub._path)
+    for piece in (b'{"topic": "session.kill", "pay', b'load": {"session_id": "1"}}\n{"topic": "session.kill",'):
+        writer.write(piece)
+        await writer.drain()
+        await asyncio.sleep(0.02)
+    writer.write(b' "payload": {"session_id": "2"}}\n')
+    await until(lambda: len(heard) == 2)
+    assert [message["session_id"] for message in heard] == ["1", "2"]
+    writer.close()
     await one.stop()
 
 

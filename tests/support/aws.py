@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import boto3
 import httpx
 from moto.server import ThreadedMotoServer
+from tests.support.postgres import free_port
 
 REGION = "eu-central-1"
 
@@ -87,3 +92,50 @@ def object_storage() -> Iterator[ObjectStorage]:
         yield ObjectStorage(environment, client, url, server)
     finally:
         server.stop()
+
+
+@contextmanager
+def signed_aws() -> Iterator[tuple[str, dict[str, str]]]:
+    """An address that takes only requests with valid signatures, and the environment of a user who may do anything.
+
+    It is a process of its own: moto counts requests until it checks signatures.
+    """
+    port = free_port()
+    environment = {**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": "4"}
+    command = ["setpriv", "--pdeathsig", "KILL", "--", sys.executable, "-m", "moto.server", "-H", "127.0.0.1"]
+    process = subprocess.Popen(
+        [*command, "-p", str(port)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            with suppress(httpx.TransportError):
+                httpx.get(f"{url}/moto-api/data.json")
+                break
+            time.sleep(0.1)
+        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+        iam = boto3.client("iam", region_name=REGION, endpoint_url=url, **keys)
+        iam.create_user(UserName="operator")
+        anything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+        iam.put_user_policy(
+            UserName="operator",
+            PolicyName="anything",
+            PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [anything]}),
+        )
+        role = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}
+        iam.create_role(
+            RoleName="reader", AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [role]})
+        )
+        key = iam.create_access_key(UserName="operator")["AccessKey"]
+        yield (
+            url,
+            {
+                "AWS_ACCESS_KEY_ID": key["AccessKeyId"],
+                "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"],
+                "AWS_REGION": REGION,
+            },
+        )
+    finally:
+        process.kill()
+        process.wait()

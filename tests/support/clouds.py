@@ -27,9 +27,10 @@ CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
 
 @dataclass
 class GoogleDouble:
-    """`kept` maps `projects/P/secrets/S/versions/V` to what the secret is."""
+    """`kept` maps `projects/P/secrets/S/versions/V` to what the secret is. Tokens are given for `scope` only."""
 
     kept: Mapping[str, bytes]
+    scope: str = CLOUD_PLATFORM
     asked: list[Asked] = field(default_factory=list)
     url: str = ""
 
@@ -41,6 +42,9 @@ class GoogleDouble:
     def serve(self) -> Iterator[str]:
         with answering(self._answer) as self.url:
             yield self.url
+
+    def knows(self, token: str) -> bool:
+        return token in self._tokens
 
     def key_file(self, folder: Path) -> Path:
         """Of a service account, as `GOOGLE_APPLICATION_CREDENTIALS` names it."""
@@ -76,7 +80,7 @@ class GoogleDouble:
             claims = jwt.decode(form["assertion"], self._key.public_key(), algorithms=["RS256"], audience=AUDIENCE)
         except jwt.InvalidTokenError:
             return Said(400, {"error": "invalid_grant"})
-        if claims.get("scope") != CLOUD_PLATFORM:
+        if claims.get("scope") != self.scope:
             return Said(400, {"error": "invalid_scope"})
         token = f"ya29.{uuid4().hex}"
         self._tokens.add(token)
@@ -103,6 +107,9 @@ class AzureDouble:
     def serve(self) -> Iterator[str]:
         with answering(self._answer) as url:
             yield url
+
+    def knows(self, token: str) -> bool:
+        return token in self._tokens
 
     def environment(self, url: str) -> dict[str, str]:
         """As App Service gives it to what runs there."""

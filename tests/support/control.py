@@ -47,8 +47,7 @@ class Place:
         self.server = ControlServer(
             self.services,
             Endpoint("127.0.0.1", self.port),
-            certificate=self.issued.certificate,
-            key=self.issued.key,
+            certificate=lambda: (self.issued.key, self.issued.certificate),
             tunnel_url=TUNNEL_URL,
         )
         await self.server.start()

@@ -9,15 +9,25 @@ from __future__ import annotations
 import os
 import selectors
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+from tests.support import http_program
 from tests.support.clients import clean_environment, need
 from tests.support.gateway import Gateway
+from tests.support.http_gateway import WebApp, http_connection, login_of
 from tests.support.mariadb import MariaDbServer
+from tests.support.mongodb import MongoServer
+from tests.support.mongodb_clients import DATABASE as MONGO_DATABASE
+from tests.support.mongodb_clients import mongodb_connection
+from tests.support.mongodb_clients import program as mongodb_program
+from tests.support.mongodb_clients import uri as mongodb_uri
+from tests.support.mongodb_program import WAIT as WAIT_FOR_CHANGES
 from tests.support.mysql_gateway import login, mysql_connection, run
 from tests.support.postgres import PostgresServer
 from tests.support.promises import PATIENT
@@ -25,7 +35,9 @@ from tests.support.ssh_clients import Clients, server
 from tests.support.sshds import Sshd
 
 from postern.domain.identity.credential import Issued
+from postern.domain.sessions.session import SessionStatus
 from postern.domain.targets.connection import Connection
+from postern.errors import PosternError
 
 ENFORCED, ADVISORY, BLOCKED, REJECTED, NOT_YET = "enforced", "advisory", "blocked", "rejected", "not yet"
 PARTLY = "partly"  # in README: enforced for one part, advisory for the other, as a note says
@@ -43,24 +55,28 @@ def _cells(recording: str, asked: str, shown: str, masking: str, kill: str, revi
 HOLDS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "PostgreSQL": _cells(*[ENFORCED] * 6),
     "MySQL, MariaDB": _cells(*[ENFORCED] * 6),
+    "MongoDB": _cells(*[ENFORCED] * 6),
     "Commands: scripts (`postern exec`)": _cells(ENFORCED, ADVISORY, _BOTH, _BOTH, ENFORCED, ENFORCED),
     "Commands: terminals (`postern connect`)": _cells(ENFORCED, ADVISORY, _BOTH, _BOTH, ENFORCED, _BOTH),
     "SSH: commands": _cells(ENFORCED, _BOTH, _BOTH, _BOTH, ENFORCED, _BOTH),
     "SSH: shells": _cells(ENFORCED, ADVISORY, _BOTH, _BOTH, ENFORCED, _BOTH),
     "SSH: files (sftp, scp, rsync)": _cells("", _BOTH, BLOCKED, BLOCKED, ENFORCED, _BOTH),
     "SSH: forwarded ports (`-L`, `-R`)": _cells("", _BOTH, BLOCKED, BLOCKED, ENFORCED, _BOTH),
-    "MongoDB, SQL Server, Oracle": _cells(NOT_YET, REJECTED, REJECTED, REJECTED, NOT_YET, NOT_YET),
-    "HTTP, TCP": _cells(NOT_YET, REJECTED, REJECTED, REJECTED, NOT_YET, NOT_YET),
-    "DynamoDB, CloudWatch without a command": _cells(NOT_YET, REJECTED, REJECTED, REJECTED, NOT_YET, NOT_YET),
+    "TCP": _cells(ENFORCED, REJECTED, REJECTED, REJECTED, ENFORCED, ENFORCED),
+    "SQL Server, Oracle": _cells(NOT_YET, REJECTED, REJECTED, REJECTED, NOT_YET, NOT_YET),
+    "HTTP": _cells(*[ENFORCED] * 6),
+    "DynamoDB, CloudWatch": _cells(*[ENFORCED] * 6),
 }
 
 ROW_OF: Mapping[str, str] = {
     "postgres": "PostgreSQL",
     "mysql": "MySQL, MariaDB",
     "ssh": "SSH: commands",
-    **dict.fromkeys(("mongodb", "mssql", "oracledb"), "MongoDB, SQL Server, Oracle"),
-    **dict.fromkeys(("httpproxy", "tcp"), "HTTP, TCP"),
-    **dict.fromkeys(("dynamodb", "cloudwatch"), "DynamoDB, CloudWatch without a command"),
+    "mongodb": "MongoDB",
+    **dict.fromkeys(("mssql", "oracledb"), "SQL Server, Oracle"),
+    "tcp": "TCP",
+    "httpproxy": "HTTP",
+    **dict.fromkeys(("dynamodb", "cloudwatch"), "DynamoDB, CloudWatch"),
 }
 """Where README says of each subtype of a connection what holds there."""
 
@@ -137,6 +153,7 @@ class Way:
     idle = "idle for 3 seconds"  # what a client hears when it asks for something and was idle too long
     is_silent = False  # while it waits to be let in
     mode = "connect"  # the access mode that it needs
+    ended: tuple[str, ...] = ("client_closed", "completed")  # why a session ends whose client leaves
 
     def connection(self, name: str, **more: Any) -> Connection:
         raise NotImplementedError
@@ -240,6 +257,104 @@ class Mysql(Way):
 
     def sleeps(self) -> str:
         return "select sleep(600);"
+
+
+class Mongodb(Way):
+    row = "MongoDB"
+    refusal = "ERROR 13 "
+    is_silent = True
+    idle = "connection closed"  # its protocol has no message that a client does not wait for
+
+    def __init__(self, gateway: Gateway, target: MongoServer) -> None:
+        self._gateway = gateway
+        self._target = target
+
+    def connection(self, name: str, **more: Any) -> Connection:
+        return mongodb_connection(self._gateway, name, self._target, **more)
+
+    def start(self, issued: Issued, *statements: str, ports: Mapping[str, int] | None = None) -> Client:
+        address = mongodb_uri(self._gateway, issued, port=(ports or {}).get("mongodb"))
+        client = Client(mongodb_program(address), clean_environment())
+        client.says(*statements)
+        return client
+
+    def shows(self, text: str) -> str:
+        shown = f'{{"$documents": [{{"shown": {{"$concat": ["{text[:2]}", "{text[2:]}"]}}}}]}}'
+        return f'{{"aggregate": 1, "pipeline": [{shown}], "cursor": {{}}, "$db": "{MONGO_DATABASE}"}}'
+
+    def makes(self, name: str) -> str:
+        return f'{{"create": "{name}", "$db": "{MONGO_DATABASE}"}}'
+
+    def is_made(self, name: str) -> bool:
+        with self._target.client() as client:
+            return name in client[MONGO_DATABASE].list_collection_names()
+
+    def clear(self, mark: str) -> None:
+        with self._target.client() as client:
+            for name in client[MONGO_DATABASE].list_collection_names():
+                if mark in name:
+                    client[MONGO_DATABASE].drop_collection(name)
+
+    def sleeps(self) -> str:
+        return WAIT_FOR_CHANGES
+
+
+class HttpProgram(Client):
+    """A client of HTTP. A session does not end with it, so this kills the sessions of its connection."""
+
+    def __init__(self, gateway: Gateway, connection: str, command: list[str]) -> None:
+        super().__init__(command, clean_environment())
+        self._gateway = gateway
+        self._connection = connection
+
+    def __exit__(self, *reason: object) -> None:
+        super().__exit__(*reason)
+        self._kill_sessions()
+
+    def ends(self) -> str:
+        shown = super().ends()
+        self._kill_sessions()
+        return shown
+
+    def _kill_sessions(self) -> None:
+        gateway = self._gateway
+        for session in gateway.sessions(connection=self._connection, status=SessionStatus.OPEN):
+            with suppress(PosternError):  # it has ended meanwhile
+                gateway.call(gateway.services.sessions.kill(gateway.admin, session.id))
+
+
+class Http(Way):
+    row = "HTTP"
+    refusal = "ERROR 403 "
+    is_silent = True  # programs; a browser sees a page
+    idle = "too late"  # the next request begins another session
+    ended = ("killed",)
+
+    def __init__(self, gateway: Gateway, target: WebApp) -> None:
+        self._gateway = gateway
+        self._target = target
+
+    def connection(self, name: str, **more: Any) -> Connection:
+        return http_connection(self._gateway, name, self._target.url, **more)
+
+    def start(self, issued: Issued, *statements: str, ports: Mapping[str, int] | None = None) -> Client:
+        port = ports["httpproxy"] if ports else self._gateway.settings.httpproxy_port
+        program = [sys.executable, str(Path(http_program.__file__)), f"http://127.0.0.1:{port}", *login_of(issued)]
+        client = HttpProgram(self._gateway, issued.connection.name, program)
+        client.says(*statements)
+        return client
+
+    def shows(self, text: str) -> str:
+        return f"GET /say?a={quote(text[:2])}&b={quote(text[2:])}"
+
+    def makes(self, name: str) -> str:
+        return f"POST /make/{name}"
+
+    def is_made(self, name: str) -> bool:
+        return name in self._target.made
+
+    def sleeps(self) -> str:
+        return "GET /slow?seconds=600"
 
 
 class Ssh(Way):

@@ -153,7 +153,16 @@ class Gateway:
 
     def __init__(self, *, store: str | None = None, **settings: object) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="postern-e2e-", dir="/tmp"))
-        own = ("postgres_port", "mysql_port", "ssh_port", "tunnel_port")
+        own = (
+            "postgres_port",
+            "mysql_port",
+            "mongodb_port",
+            "httpproxy_port",
+            "dynamodb_port",
+            "cloudwatch_port",
+            "ssh_port",
+            "tunnel_port",
+        )
         given = {**{name: free_port() for name in own}, **settings}
         self.settings = load({}, home=str(self.home), database_url=store, **given)
         self.workers: dict[str, WorkerProcess] = {}

@@ -141,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         given = self.headers.get("Authorization", "")
         self.forge.asked.append((self.command, self.path, given))
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self._body()
         if self.forge.answer(self):
             return
         user = self._user(given)
@@ -157,6 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
             "QUERY_STRING": parts.query,
             "CONTENT_TYPE": self.headers.get("Content-Type", ""),
             "CONTENT_LENGTH": str(len(body)),
+            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
             "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
             "REMOTE_USER": user or "anybody",
             "REMOTE_ADDR": "127.0.0.1",
@@ -167,6 +168,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.plain(int(lines.pop("Status", "200").split()[0]), content, lines)
 
     do_GET = do_POST = _serve  # noqa: N815 - http.server's own names
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        parts = []
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            pass
+        return b"".join(parts)
 
     def plain(self, status: int, content: bytes, headers: Mapping[str, str] | None = None) -> None:
         self.send_response(status)

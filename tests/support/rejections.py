@@ -9,6 +9,7 @@ import subprocess
 import pymysql
 import pytest
 from tests.support import wire
+from tests.support.protocols import mongodb_test_messages
 
 from postern.settings import Settings
 
@@ -24,6 +25,13 @@ def rejected_by_mysql(settings: Settings) -> str:
     with pytest.raises(pymysql.OperationalError) as raised:
         pymysql.connect(host="127.0.0.1", port=settings.mysql_port, user="anybody", password="x")
     return f"{raised.value.args[0]} {raised.value.args[1]}"
+
+
+def rejected_by_mongodb(settings: Settings) -> str:
+    """The reply to a client's hello, whose documents hold their texts as they are."""
+    with wire.connect(settings.mongodb_port) as stream:
+        stream.sendall(mongodb_test_messages.command("hello", db="admin"))
+        return wire.closed_by_peer(stream).decode(errors="replace")
 
 
 def rejected_by_ssh(settings: Settings) -> str:
@@ -53,6 +61,7 @@ def rejected_by_tunnel(settings: Settings) -> str:
 REJECTIONS = {
     "postgres": (rejected_by_postgres, "C53300"),
     "mysql": (rejected_by_mysql, "1040 the gateway"),
+    "mongodb": (rejected_by_mongodb, "the gateway"),
     "ssh": (rejected_by_ssh, "Received disconnect from 127.0.0.1 port"),
     "tunnel": (rejected_by_tunnel, "HTTP/1.1 503"),
 }

@@ -20,9 +20,9 @@ from postern.domain.reviews.review import (
     Person,
     Review,
     ReviewKind,
-    ReviewStatus,
     person_of,
 )
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.review_weighing import Ruling, Seat, Weighed, weigh
 from postern.domain.reviews.time_window import TimeWindow
 from postern.domain.sessions.session import Session, SessionStatus, Verb

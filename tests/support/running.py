@@ -22,8 +22,10 @@ from tests.support.processes import descendants, words
 
 from postern.cli.main import cli
 from postern.demo.runner import place_for
+from postern.settings import OPTIONAL_PORTS
+from postern.settings import PORTS as LISTENERS
 
-PORTS = ("API", "POSTGRES", "MYSQL", "SSH", "TUNNEL", "CONTROL", "DEMO")
+PORTS = (*(name.removesuffix("_port").upper() for name in LISTENERS if name not in OPTIONAL_PORTS), "DEMO")
 START_TIMEOUT = 300.0
 
 

@@ -31,6 +31,7 @@ from postern.cli.main import cli
 from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
 from postern.integrations.identity.fetch import ProviderFetcher
+from postern.integrations.identity.ldap_client import LdapClient
 from postern.integrations.identity.oidc import OpenIdClient
 from postern.services.bundle import Services
 from postern.services.server.server_configs import ServerFields
@@ -108,8 +109,8 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, migrated: Path) -> Iterator[Served]:
-    """`folder` is for the store, which begins as a copy of `migrated`, and the configuration."""
+def served(folder: Path, migrated: Path, url: str | None = None) -> Iterator[Served]:
+    """`folder` is for the configuration, and the store, which begins as a copy of `migrated`, unless it is at `url`."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
@@ -117,18 +118,20 @@ def served(folder: Path, migrated: Path) -> Iterator[Served]:
     def run(work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, loop).result(60)
 
-    shutil.copy(migrated, folder / "postern.db")
-    database = Database(f"sqlite:///{folder / 'postern.db'}")
+    if url is None:
+        shutil.copy(migrated, folder / "postern.db")
+        url = f"sqlite:///{folder / 'postern.db'}"
+    database = Database(url)
     world, root = run(_world(database))
     services = world.services(replace(MACHINE, provider=OpenIdClient(ProviderFetcher(), world.clock)))
     listening = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    run(services.server_configs.put(root, ServerFields(api_url=url)))
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    run(services.server_configs.put(root, ServerFields(api_url=address)))
     with lent(services, INFO, exec_wait=5.0, stream_life=5.0) as app:
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1))
         serving = asyncio.run_coroutine_threadsafe(server.serve(sockets=[listening]), loop)
         try:
-            yield Served(url, world, services, root, folder / "config", loop)
+            yield Served(address, world, services, root, folder / "config", loop)
         finally:
             server.should_exit = True
             serving.result(60)
@@ -142,6 +145,7 @@ async def _world(database: Database) -> tuple[World, Principal]:
     world, root = await filled_world(database, _make_people)
     world.clock.now = datetime.now(UTC)  # clients and identity providers have the real time
     world.openid = OpenIdClient(ProviderFetcher(), world.clock)
+    world.ldap = LdapClient()
     world.trackers = AskedTracker()
     return world, root
 

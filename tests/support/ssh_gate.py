@@ -23,7 +23,7 @@ from postern.domain.targets.connection import Extra
 from postern.errors import Denied, PosternError, Unauthenticated
 from postern.gateway.clients.listener import HandshakeRunner
 from postern.gateway.clients.session_setup import ClientSession, SessionSetup
-from postern.protocols.postgres.login import postgres_scram as scram
+from postern.protocols import scram
 from postern.protocols.ssh.listener.ssh_admission import Admission
 from postern.protocols.ssh.listener.ssh_clients import ChannelClient
 from postern.protocols.ssh.listener.ssh_gate import SshGate

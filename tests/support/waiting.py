@@ -19,10 +19,10 @@ from postern.domain.reviews.review import (
     Review,
     ReviewEvent,
     ReviewKind,
-    ReviewStatus,
     Vote,
     person_of,
 )
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import TERMINAL, Connection
@@ -70,6 +70,9 @@ class Line(asyncio.Transport):
 
     def pause_reading(self) -> None:
         self.paused = True
+
+    def get_write_buffer_size(self) -> int:
+        return len(self.written)
 
     def is_closing(self) -> bool:
         return self._closing

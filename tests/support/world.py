@@ -30,12 +30,14 @@ from postern.integrations.identity.fetch import ProviderFetcher
 from postern.integrations.identity.saml_adapter import SamlAdapter
 from postern.services.bundle import Services, build_services
 from postern.services.chat.chat_decisions import ChatFormClient
+from postern.services.identity.ldap_login import Ldap
 from postern.services.identity.logins.logins import ClientFacts, OpenedLogin
 from postern.services.identity.logins.openid_port import OpenId
 from postern.services.identity.logins.passwords import Passwords
 from postern.services.identity.logins.saml_port import Saml
 from postern.services.issues.tracker import Trackers
 from postern.services.rules.access_control import AccessControl
+from postern.services.rules.network_control import NetworkControl
 from postern.services.server.machine_facts import MachineFacts
 from postern.services.server.server_features import Features
 from postern.services.targets.targets import Abilities
@@ -50,7 +52,16 @@ from postern.wiring.parsers import PARSED, ParserJudge
 
 CLIENT = ClientFacts(ClientKind.API, "::1", "a test")
 API_URL = "http://localhost:7480"
-_PORTS = {"postgres": 7432, "mysql": 7306, "ssh": 7422}
+_PORTS = {
+    "postgres": 7432,
+    "mysql": 7306,
+    "mongodb": 7017,
+    "dynamodb": 7018,
+    "cloudwatch": 7019,
+    "httpproxy": 7080,
+    "ssh": 7422,
+    "tcp": 7460,
+}
 _LISTENERS = {name: Listener(True, Endpoint("127.0.0.1", port)) for name, port in _PORTS.items()}
 _LOOPBACK = tuple(ipaddress.ip_network(text) for text in ("127.0.0.0/8", "::1/128"))
 MACHINE = MachineFacts(
@@ -116,6 +127,9 @@ class FakeRecordings:
             if moment.kind == "i":
                 yield Exchange(moment.micros, 1, statement=moment.content.decode(), ended=True)
 
+    def archive(self, session: Session, start: datetime) -> Iterator[bytes]:
+        return iter([b'{"log": {}}'])
+
     def tail(self, session: Session, since: int = 0) -> Tail[Moment]:
         return FakeTail(list(self.moments(session, since)) if session.id in self.stored else [])
 
@@ -176,6 +190,7 @@ class World:
     openid: OpenId | None = None
     _features: Features | None = None
     saml: Saml | None = None
+    ldap: Ldap | None = None
     chats: ChatFormClient | None = None
     trackers: Trackers | None = None
     fetcher: FakeFetcher = field(default_factory=FakeFetcher)
@@ -239,6 +254,10 @@ class World:
             self.stores.access_rules, self.stores.connections, self.features(), self.signals, self.clock
         )
 
+    @property
+    def networks(self) -> NetworkControl:
+        return NetworkControl(self.stores.network_rules, self.signals, self.clock)
+
     def services(self, machine: MachineFacts | None = None) -> Services:
         """All services over this store; `postgres` and commands are enforceable, patterns are checked by `re`, and
         hashing is cheap."""
@@ -261,6 +280,7 @@ class World:
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
             openid=self.openid,
             saml=self.saml or SamlAdapter(ProviderFetcher(), self.clock),
+            ldap=self.ldap,
             chats=self.chats,
             trackers=self.trackers,
         )

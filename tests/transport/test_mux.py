@@ -290,6 +290,27 @@ def test_data_before_the_peer_closed_is_kept_for_a_paused_reader() -> None:
     run(work)
 
 
+def test_end_is_sent_before_the_close_of_a_stream_with_unsent_data() -> None:
+    """Otherwise the regular end of a byte stream would look like one that was cut off."""
+
+    async def work() -> None:
+        pair = Pair()
+        near, far = await pair.open()
+        data = bytes(3 * WINDOW)
+        far.stream.pause_reading()
+        near.stream.write(data)
+        near.stream.write_eof()
+        near.stream.close()
+        await settle()
+        assert far.eof == 0
+        far.stream.resume_reading()
+        await far.lost
+        assert (bytes(far.heard), far.eof) == (data, 1)
+        pair.close()
+
+    run(work)
+
+
 def test_protocol_with_paused_writing_is_notified_that_its_peer_closed() -> None:
     async def work() -> None:
         pair = Pair(sink=lambda: Sink(pause=lambda sink: sink.stream.pause_reading(),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import uvloop
 from tests.support.certificates import Issued, issue
 from tests.support.muxes import Sink
 from tests.support.promises import until, within
@@ -508,3 +509,31 @@ async def test_bytes_received_before_a_protocol_is_set_are_kept(issued: Issued, 
     await sink.lost
     await cast("Sink", made).lost
     server.close()
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_listener_with_a_new_certificate_replaces_the_old_one_and_tunnels_stay(
+    run: Callable[..., None], issued: Issued, tmp_path: Path
+) -> None:
+    run(_check_replaced_listener(issued, tmp_path))
+
+
+async def _check_replaced_listener(old: Issued, tmp_path: Path) -> None:
+    gateway, new = Gateway(), issue("localhost")
+    first = await websocket.serve(gateway.opened, "127.0.0.1", 0, context_of(old, tmp_path))
+    port = first.sockets[0].getsockname()[1]
+    url = f"wss://localhost:{port}"
+    tunnel = await dial(url, old)
+    second = await websocket.serve(gateway.opened, "127.0.0.1", port, context_of(new, tmp_path))
+    first.close()
+    later = await dial(url, new)  # with the new certificate
+    for mux in (tunnel, later):
+        up = Sink()
+        await mux.open({}, up)
+        up.stream.write(b"still here")
+        up.stream.close()
+        far = gateway.sinks[-1]
+        await far.lost
+        assert bytes(far.heard) == b"still here"
+        mux.close("the test is over")
+    second.close()

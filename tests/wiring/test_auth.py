@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import UTC, datetime
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from click.testing import CliRunner
@@ -14,6 +16,7 @@ from postern.cli.main import cli
 from postern.domain.identity.auth_config import AuthConfig, OidcConfig, SamlConfig
 from postern.domain.identity.login import LoginMethod
 from postern.domain.lists import Page
+from postern.domain.rules.network_rule import NetworkRule
 from postern.domain.secret import Secret
 from postern.errors import Denied, Misconfigured, NotFound
 from postern.settings import Settings, load
@@ -40,9 +43,30 @@ def test_a_provider_from_the_environment() -> None:
     assert default_auth(load({})) == AuthConfig()
     scopes = ("openid", "email", "groups")
     oidc = OidcConfig("https://login.example", "postern", Secret("hunter2"), scopes, "api", "groups")
-    assert default_auth(load(OIDC)) == AuthConfig(LoginMethod.OIDC, oidc, None, "Ours")
+    assert default_auth(load(OIDC)) == AuthConfig(LoginMethod.OIDC, oidc, provider_name="Ours")
     saml = load({"POSTERN_AUTH_METHOD": "saml", "POSTERN_SAML_METADATA_URL": "https://login.example/metadata"})
     assert default_auth(saml).saml == SamlConfig("https://login.example/metadata")
+
+
+def test_ldap_comes_from_the_environment(tmp_path: Path) -> None:
+    ca = tmp_path / "ca.pem"
+    ca.write_text("-----BEGIN CERTIFICATE-----\n")
+    given = {
+        "POSTERN_AUTH_METHOD": "ldap",
+        "POSTERN_LDAP_URLS": "ldaps://dc1.example ldaps://dc2.example",
+        "POSTERN_LDAP_BASE_DN": "dc=example",
+        "POSTERN_LDAP_BIND_DN": "cn=postern,dc=example",
+        "POSTERN_LDAP_BIND_PASSWORD": "hunter2",
+        "POSTERN_LDAP_CA": str(ca),
+        "POSTERN_LDAP_ACTIVE_DIRECTORY": "true",
+    }
+    config = default_auth(load(given)).ldap
+    assert config is not None
+    assert config.urls == ("ldaps://dc1.example", "ldaps://dc2.example")
+    assert (config.id_attribute, config.ca, config.bind_password.reveal()) == ("objectGUID", ca.read_text(), "hunter2")
+    for name, says in (("BASE_DN", "is required"), ("BIND_PASSWORD", "give it"), ("CA", "cannot be read")):
+        with pytest.raises(Misconfigured, match=f"POSTERN_LDAP_{name}: .*{says}"):
+            default_auth(load({**given, f"POSTERN_LDAP_{name}": "/nowhere" if name == "CA" else ""}))
 
 
 @pytest.mark.parametrize(
@@ -86,6 +110,12 @@ async def locked_out(tmp_path: Path) -> Settings:
         org_id = (await app.stores.organisations.default()).id
         oidc = OidcConfig("https://login.example", "postern", Secret("hunter2"))
         await app.services.auth_configs.put(org_id, AuthConfig(LoginMethod.OIDC, oidc))
+        groups: frozenset[str]
+        for name, groups in (("office", frozenset()), ("of dba", frozenset({"dba"}))):
+            rule = NetworkRule(
+                uuid4(), org_id, name, allowed_networks=("192.0.2.0/24",), groups=groups, created_at=datetime.now(UTC)
+            )
+            await app.stores.network_rules.add(rule)
     return settings
 
 
@@ -97,12 +127,16 @@ async def test_back_to_local_login_on_the_machine_itself(locked_out: Settings) -
     finally:
         await hub.stop()
     assert (done.was, done.admin_with_password) == (LoginMethod.OIDC, True)
+    assert set(done.disabled_network_rules) == {"office", "of dba"}
     async with open_app(locked_out, LocalSignals()) as app:
         org_id = (await app.stores.organisations.default()).id
         config = await app.services.auth_configs.of(org_id)
         assert config.method is LoginMethod.LOCAL
-        (entry,) = (await app.stores.audit.find(org_id, AuditFilter(method="COMMAND"), Page())).items
-        assert (entry.action, entry.resource_type) == ("reset", "serverconfig/auth")
+        assert not any(rule.enabled for rule in await app.stores.network_rules.all(org_id))
+        entries = (await app.stores.audit.find(org_id, AuditFilter(method="COMMAND"), Page())).items
+        assert [entry.resource for entry in entries if entry.resource_type == "network-rules"] == ["office", "of dba"]
+        (entry,) = [entry for entry in entries if entry.resource_type == "serverconfig/auth"]
+        assert entry.action == "reset"
         assert entry.before is not None
         assert entry.before["auth_method"] == "oidc"
         assert "hunter2" not in str(entry)
@@ -133,7 +167,12 @@ def test_the_command_asks_first(tmp_path: Path) -> None:
 def test_the_command_says_what_was(locked_out: Settings) -> None:
     """In an event loop of its own, as a command has it."""
     done = CliRunner().invoke(cli, ["auth", "reset", "--home", str(locked_out.home), "--yes", "--json"])
-    assert json.loads(done.stdout) == {"was": "oidc", "auth_method": "local", "admin_with_password": True}
+    assert json.loads(done.stdout) == {
+        "was": "oidc",
+        "auth_method": "local",
+        "admin_with_password": True,
+        "disabled_network_rules": ["of dba", "office"],
+    }
 
 
 async def test_a_set_up_link_made_on_the_machine_is_in_the_audit_log(locked_out: Settings) -> None:

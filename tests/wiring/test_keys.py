@@ -246,7 +246,7 @@ def test_what_the_commands_did_is_in_the_audit_log(settings: Settings) -> None:
 
 def test_which_variables_hold_master_keys() -> None:
     settings = Settings(home=Path("/x"), master_key="env:OURS", master_key_old="file:/k")
-    assert masters_wiring.variables(settings) == {"OURS"}
+    assert settings.master_key_variables == {"OURS"}
 
 
 async def test_a_gateway_that_runs_seals_by_the_new_keys_as_soon_as_they_are_renewed(

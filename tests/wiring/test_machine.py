@@ -48,6 +48,16 @@ def test_the_first_banner_is_ready_to_paste(settings: Settings, monkeypatch: pyt
     assert "apt-get" not in banner
 
 
+@pytest.mark.parametrize(
+    ("demo", "terminal", "shown"), [(True, False, True), (False, True, True), (False, False, False)]
+)
+def test_output_that_is_a_log_shows_no_secret(
+    demo: bool, terminal: bool, shown: bool, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    assert machine_processes._can_show_secrets(replace(settings, demo=demo)) is shown
+
+
 def test_the_next_banner_shows_no_secret(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", installed())
     banner = machine_processes._banner(settings, is_first=False)

@@ -31,6 +31,7 @@ _SEVERAL = r"://(?:[^@/]*@)?[^/?]*,"
 _BLANK = re.compile(r"\s")
 _ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
 _USED = frozenset({"user", "password", "host", "port", "dbname", "sslmode", "sslrootcert"})
+_WHOLE_DATABASE = r"://[^/?]+(?:/(?P<dbname>[^?]*))?(?:\?.*)?"
 _SYSTEM = "system"  # as sslrootcert: the certificate authorities that the system trusts
 
 
@@ -46,6 +47,8 @@ class _Reader:
     variable: str
 
     def read(self, uri: str) -> dict[str, Secret]:
+        if self.kind.whole_key:
+            return self._whole(uri)
         parts = self._parts(uri)
         sslmode, root = self._security(parts)
         if not parts.get("user"):
@@ -65,6 +68,13 @@ class _Reader:
             "SSLROOTCERT": root,
         }
         return {name: Secret(value) for name, value in values.items() if value}
+
+    def _whole(self, uri: str) -> dict[str, Secret]:
+        match = re.fullmatch(self.kind.schemes + _WHOLE_DATABASE, uri, re.DOTALL)
+        if match is None or _BLANK.search(uri):
+            raise self._wrong(f"does not contain a URI such as {self.kind.example}")
+        database = self._decode_percent(match["dbname"] or "")
+        return {self.kind.whole_key: Secret(uri), **({"DB": Secret(database)} if database else {})}
 
     def _parts(self, text: str) -> dict[str, str]:
         schemes = self.kind.schemes

@@ -34,14 +34,16 @@ def notice_death(connected: socket.socket) -> None:
 
 
 @functools.lru_cache(maxsize=256)
-def tls_context(sslmode: str, root: str) -> ssl.SSLContext | None:
+def tls_context(sslmode: str, root: str, offered: tuple[str, ...] = ()) -> ssl.SSLContext | None:
     """Return the TLS context, as in libpq: `require` encrypts without verification, `verify-ca` checks the chain,
-    `verify-full` the name too."""
+    `verify-full` the name too. `offered` are protocols for ALPN, best first."""
     if sslmode == "disable":
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = sslmode == "verify-full"
+    if offered:
+        context.set_alpn_protocols(list(offered))
     if sslmode in ("prefer", "require"):
         context.verify_mode = ssl.CERT_NONE
     elif root:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from postern.descriptors import PER_SESSION, Descriptors
 from postern.domain.hook import HookOutcome
+from postern.domain.targets.connection import OPAQUE
 from postern.domain.text import one_line
 from postern.domain.tracing import NO_TRACER, SpanKind, Tracer, within
 from postern.errors import PosternError, ProtocolViolation
@@ -53,7 +54,7 @@ class Orders:
         kind = incoming.request.get("order")
         try:
             if kind == DIAL:
-                self._join(incoming, await self._dial(order))
+                self._join(incoming, order, await self._dial(order))
             elif kind == CANCEL:
                 await self._cancel(incoming, order)
             elif kind == HOOK:
@@ -74,8 +75,9 @@ class Orders:
         with within(self._tracer.start("agent.dial", SpanKind.SERVER, facts, parent=order.trace)):
             return await self._reach.dial(order)
 
-    def _join(self, incoming: Incoming, target: Target) -> None:
-        near, far = PipeEnd(), PipeEnd()
+    def _join(self, incoming: Incoming, order: Order, target: Target) -> None:
+        is_opaque = order.subtype in OPAQUE
+        near, far = PipeEnd(passes_resets=is_opaque), PipeEnd(passes_resets=is_opaque)
 
         def over(_error: Exception | None) -> None:
             self._note_end()
@@ -94,6 +96,8 @@ class Orders:
         self._note_start()
         if rest:
             far.data_received(rest)
+        if target.stream.has_ended:
+            far.eof_received()
         Pipe(near, far, over)
 
     def _note_start(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fastapi import FastAPI
 
@@ -12,11 +12,13 @@ from postern.api.client_address import Network
 from postern.api.info import StaticServerInfo
 from postern.api.middleware import Envelope
 from postern.api.openapi_document import DescribedApplication
-from postern.api.route import Route
+from postern.api.route import routes_below
 from postern.api.routes.identity import (
     api_key_routes,
+    app_login_routes,
     credential_routes,
     device_routes,
+    federation_routes,
     group_routes,
     local_auth_routes,
     login_routes,
@@ -33,7 +35,13 @@ from postern.api.routes.identity import (
     web_login_routes,
 )
 from postern.api.routes.reviews import review_page_routes, review_routes, review_rule_routes
-from postern.api.routes.rules import access_rule_routes, guardrail_routes, guardrail_trial_routes, masking_rule_routes
+from postern.api.routes.rules import (
+    access_rule_routes,
+    guardrail_routes,
+    guardrail_trial_routes,
+    masking_rule_routes,
+    network_rule_routes,
+)
 from postern.api.routes.runbooks import (
     issue_template_routes,
     runbook_repository_routes,
@@ -46,6 +54,7 @@ from postern.api.routes.runbooks import (
 from postern.api.routes.server import (
     audit_log_routes,
     chat_routes,
+    configuration_routes,
     event_routes,
     feature_routes,
     metrics_routes,
@@ -78,9 +87,7 @@ from postern.api.routes.targets import (
     proxy_manager_routes,
     resource_routes,
 )
-from postern.api.scim import routes as scim
-from postern.api.scim import scim_errors
-from postern.api.scim.scim_resources import PREFIX
+from postern.api.scim import scim_mount
 from postern.api.terminals.terminal_endpoint import Terminals
 from postern.api.terminals.terminal_limiter import TerminalLimiter
 from postern.services.bundle import Services
@@ -95,7 +102,7 @@ _PARTS = (
     *(resource_routes.router, resource_routes.tags_router, resource_routes.types_router),
     *(introspection_routes.router, introspection_routes.previews),
     *(ssh_key_routes.router, ssh_authority_routes.router),
-    *(service_account_routes.router, api_key_routes.router, machine_routes.router, scim.router),
+    *(service_account_routes.router, api_key_routes.router, federation_routes.router, machine_routes.router),
     *(
         status_routes.open_router,
         status_routes.router,
@@ -103,12 +110,13 @@ _PARTS = (
         feature_routes.router,
         audit_log_routes.router,
     ),
-    *(server_config_routes.router, server_log_routes.router),
+    *(server_config_routes.router, server_log_routes.router, configuration_routes.router),
     *(
         credential_routes.router,
         credential_routes.own_router,
         host_key_routes.router,
         access_rule_routes.router,
+        network_rule_routes.router,
         review_rule_routes.router,
         runbook_rule_routes.router,
         guardrail_trial_routes.router,
@@ -128,6 +136,7 @@ _PARTS = (
         login_routes.router,
         device_routes.router,
         ssh_login_routes.router,
+        app_login_routes.router,
         saml_routes.router,
         proxy_manager_routes.router,
     ),
@@ -162,11 +171,13 @@ def create_app(
     trusted_proxies: Sequence[Network] = (),
     web_assets: WebAssets | None = None,
     tunnel: TunnelAddress | None = None,
+    acme_answer: Callable[[str], str | None] = lambda _token: None,
 ) -> FastAPI:
     """Settings of the API, in seconds: `exec_wait` is how long a request waits for its script to end,
     `target_task_wait` for the answer of a target, `stream_life` how long one answer follows the server's log.
     `trusted_proxies` can name the address of their client. Without `web_assets` there is no web application. `tunnel`
-    leads to the relay workers; without it there are no terminals in browsers.
+    leads to the relay workers; without it there are no terminals in browsers. `acme_answer` returns the answer to a
+    challenge of an ACME server, by its token.
     """
     app = make_application()
     serve(
@@ -179,6 +190,7 @@ def create_app(
         trusted_proxies=trusted_proxies,
         web_assets=web_assets,
         tunnel=tunnel,
+        acme_answer=acme_answer,
     )
     return app
 
@@ -194,6 +206,7 @@ def serve(
     trusted_proxies: Sequence[Network] = (),
     web_assets: WebAssets | None = None,
     tunnel: TunnelAddress | None = None,
+    acme_answer: Callable[[str], str | None] = lambda _token: None,
 ) -> None:
     """Let the application answer for these services from now on."""
     app.state.services = services
@@ -203,6 +216,7 @@ def serve(
     app.state.stream_life = stream_life
     app.state.trusted_proxies = tuple(trusted_proxies)
     app.state.web_assets = web_assets
+    app.state.acme_answer = acme_answer
     app.state.terminals = Terminals(tunnel, TerminalLimiter())
     app.state.done = CompletionSignals(services.signals)
 
@@ -220,15 +234,10 @@ def make_application() -> FastAPI:
         redirect_slashes=False,
     )
     error_answers.install(app)
-    scim_errors.install(app, PREFIX)
     for part in _PARTS:
-        for route in part.routes:
-            assert isinstance(route, Route), f"{route} is not made with the route class of the API"
-            # Not with `include_router`, which searches for the route of a request again at every level of nesting.
-            app.router.routes.append(route.below("/api"))
+        app.router.routes += routes_below("/api", part.routes)
+    scim_mount.install(app)
     app.router.routes.append(terminal_routes.socket_route)
-    for route in web_app_routes.router.routes:  # the last one: it has every path that is left
-        assert isinstance(route, Route)
-        app.router.routes.append(route.below(""))
+    app.router.routes += routes_below("", web_app_routes.router.routes)  # the last one has every path that is left
     app.add_middleware(Envelope)
     return app

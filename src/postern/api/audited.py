@@ -18,6 +18,7 @@ from postern.api.error_answers import response_of, status_of
 from postern.api.responses import errors
 from postern.api.route import Route
 from postern.domain.identity.principal import Principal
+from postern.services.identity.logins.authentication import FEDERATION, Caller
 from postern.services.server.audit_context import AuditContext, collect_change
 
 _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
@@ -55,7 +56,7 @@ class AuditedRoute(Route):
             return handle
 
         async def audit_request(request: Request) -> Response:
-            with collect_change() as audit_context:
+            with collect_change(address_of(request)) as audit_context:
                 try:
                     response = await handle(request)
                 except idempotent_requests.ReplayAnswer as replay:  # nothing was done, so there is no entry
@@ -78,10 +79,13 @@ async def _record(request: Request, route: str, status: int, audit_context: Audi
     parts = [part for part in route.split("/") if part and part != "api" and not part.startswith("{")]
     body = await _body(request)
     path_params = request.path_params
-    email, organisation = body.get("email", getattr(request.state, "claimed", None)), body.get("organization")
+    email = body.get("email", getattr(request.state, "claimed", None))
+    organisation = body.get("organization", getattr(request.state, "organisation", None))
     resource = next(
         (str(path_params[key]) for key in reversed(_IN_PATH) if key in path_params), str(body.get("name", ""))
     )
+    is_private = parts[-1] == "preferences"  # the user's own notes, of no interest to auditors
+    body = {name: value for name, value in body.items() if not (is_private or name.startswith(f"{FEDERATION}_"))}
     await services_of(request).audit.record(
         actor,
         claimed=email if isinstance(email, str) else "",
@@ -94,9 +98,15 @@ async def _record(request: Request, route: str, status: int, audit_context: Audi
         status=status,
         source=address_of(request),
         request_id=request.state.request_id,
-        body={} if parts[-1] == "preferences" else body,  # the user's own notes, of no interest to auditors
+        body={**body, **_program_of(request)},
         audit_context=audit_context,
     )
+
+
+def _program_of(request: Request) -> dict[str, str]:
+    """Return which program made the request, if it logged in by a federation rule."""
+    caller: Caller | None = getattr(request.state, "caller", None)
+    return {} if caller is None or caller.federation is None else caller.federation.summary
 
 
 async def record_login(request: Request, principal: Principal, resource_type: str) -> None:

@@ -17,6 +17,7 @@ from pydantic import create_model
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.depends import services_of
 from postern.api.paging import ListAnswer, Paging, make_list_answer
+from postern.api.resource_kinds import ResourceKind, register
 from postern.api.responses import errors
 from postern.api.rule_filter_query import search_filter_of
 from postern.api.schemas.common import Answer, AttributeAnswer, ResourceBody
@@ -129,8 +130,20 @@ class ResourceRoutes(Generic[R]):
     own: Mapping[str, Endpoint] = field(default_factory=dict)
     without: Collection[str] = ()
     key: str = "{nameOrID}"
+    name_field: str = "name"
 
     def add_to(self, router: APIRouter) -> None:
+        singular, many = (name.replace("_", "-") for name in self.names)
+        register(
+            ResourceKind(
+                kind=singular,
+                folder=many,
+                path=router.prefix + self.path,
+                request=self.request,
+                name_field=self.name_field,
+                changes="" if "update" in self.without else "PATCH",
+            )
+        )
         whole = self.change or self.request
         operations: Mapping[str, tuple[Endpoint, Any]] = {
             "list": (self._list(), ListAnswer[self.answer]),  # type: ignore[name-defined]

@@ -10,6 +10,7 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from postern.api.depends import services_of
+from postern.services.identity.app_logins import AppAddresses
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,8 @@ class NativePort:
 
 @dataclass(frozen=True, slots=True)
 class ServerAddresses:
-    """`api_url` is without `/api`; `native` has the names of domain.server.NATIVE."""
+    """`api_url` is without `/api`; `native` has the names of domain.server.NATIVE; `apps` are the addresses of HTTP
+    applications."""
 
     api_url: str
     native: Mapping[str, NativePort]
@@ -46,6 +48,7 @@ class ServerAddresses:
     ca_certificate: str | None
     gateway_commands: bool
     ssh_host_key: str = ""
+    apps: AppAddresses | None = None
 
 
 async def info_of(request: HTTPConnection) -> ServerAddresses:
@@ -63,6 +66,7 @@ async def info_of(request: HTTPConnection) -> ServerAddresses:
         ca_certificate=info.ca_certificate,
         gateway_commands=info.gateway_commands,
         ssh_host_key=info.ssh_host_key,
+        apps=await services_of(request).app_logins.addresses(),
     )
 
 

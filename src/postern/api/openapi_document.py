@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from postern.api.authentication_of_requests import SECURITY_SCHEMES
+from postern.api.route import eager
 
 _LOCAL, _COMPONENT = "#/$defs/", "#/components/schemas/"
 
@@ -18,6 +19,7 @@ class DescribedApplication(FastAPI):
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is not None:
             return self.openapi_schema
+        self.router.routes[:] = eager(self.router.routes)
         described = super().openapi()
         described["components"]["securitySchemes"] = SECURITY_SCHEMES
         hoist_definitions(described)

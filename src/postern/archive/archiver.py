@@ -23,6 +23,7 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from postern.archive.segment_survey import SegmentSurvey, survey
+from postern.archive.unstored_segments import deleting_sealed
 from postern.domain.sessions.segment import Segment, first_link, key_of, next_link
 from postern.domain.tracing import NO_SPAN, NO_TRACER, Attributes, SpanKind, Tracer, part, within
 from postern.errors import Conflict, Gone, Malformed, Misconfigured, PosternError, Unavailable
@@ -145,6 +146,15 @@ class Round:
     trouble: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """What a sealed file contains, its size in bytes, and the seconds since it was sealed."""
+
+    survey: SegmentSurvey
+    size: int
+    age: float
+
+
 class Archiver:
     def __init__(
         self,
@@ -239,19 +249,31 @@ class Archiver:
                 done.waiting += step is Step.WAIT
 
     async def _process_segment(self, sealed: Sealed, rows: list[Segment]) -> Step:
-        age = self._clock() - (await self._blocking(sealed.path.stat)).st_mtime
-        if next_step(sealed, b"", rows, age) is Step.WAIT:
+        file = await self._blocking(lambda: self._look_at(sealed, rows))
+        if file is None:
             return Step.WAIT
-        segment_survey = await self._blocking(lambda: survey(sealed.path, sealed.session, sealed.number))
-        step = next_step(sealed, segment_survey.digest, rows, age)
+        step = next_step(sealed, file.survey.digest, rows, file.age)
         if step is Step.REFUSE:
             raise _conflict(sealed)
         if step is Step.STORE:
-            await self._store(sealed, segment_survey, rows)
-        await self._blocking(lambda: sealed.path.unlink(missing_ok=True))
+            await self._store(sealed, file, rows)
+        await self._blocking(lambda: self._delete(sealed.path))
         return step
 
-    async def _store(self, sealed: Sealed, segment_survey: SegmentSurvey, rows: list[Segment]) -> None:
+    def _delete(self, path: Path) -> None:
+        with deleting_sealed(self._home):
+            path.unlink(missing_ok=True)
+
+    def _look_at(self, sealed: Sealed, rows: Sequence[Segment]) -> _File | None:
+        """Survey a file; None if it has to wait. Blocks. Raises OSError."""
+        status = sealed.path.stat()
+        age = self._clock() - status.st_mtime
+        if next_step(sealed, b"", rows, age) is Step.WAIT:
+            return None
+        return _File(survey(sealed.path, sealed.session, sealed.number), status.st_size, age)
+
+    async def _store(self, sealed: Sealed, file: _File, rows: list[Segment]) -> None:
+        segment_survey = file.survey
         origin = await self._segments.origin(sealed.session)
         if origin is None:
             if await self._segments.is_purged(sealed.session):
@@ -261,7 +283,7 @@ class Archiver:
         await self._index_segment(sealed, segment_survey)
         facts: Attributes = {"postern.session.id": str(sealed.session), "postern.segment": sealed.number}
         with part("blob.put", SpanKind.CLIENT, facts):
-            row = await self._put(row, sealed, segment_survey)
+            row = await self._put(row, sealed, file)
         if not await self._segments.add(row):
             rows[:] = await self._segments.of(sealed.session)
             if next_step(sealed, segment_survey.digest, rows, 0.0) is not Step.DELETE:
@@ -289,20 +311,19 @@ class Archiver:
         except Exception:
             log.exception("a segment could not be indexed; indexing is retried later: segment=%s", sealed.path.name)
 
-    async def _put(self, row: Segment, sealed: Sealed, segment_survey: SegmentSurvey) -> Segment:
+    async def _put(self, row: Segment, sealed: Sealed, file: _File) -> Segment:
         """Upload the segment and return its row. After a kill, the blob can already be there."""
         try:
             data_key = await self._keys.in_use(row.org_id)
         except Misconfigured as error:  # blocks all segments, not only this one
             raise Unavailable(error.message) from error
-        size = (await self._blocking(sealed.path.stat)).st_size
-        row = replace(row, data_key=data_key, stored_size=encrypted_size(size))
+        row = replace(row, data_key=data_key, stored_size=encrypted_size(file.size))
         try:
             async with asyncio.timeout(PUT_DEADLINE):
                 is_new = await self._blobs.put(row.place, encrypt_file(sealed.path, self._keys, row))
         except TimeoutError:
             raise Unavailable(f"{self._blobs.name} did not accept a segment within {PUT_DEADLINE:g} s") from None
-        return row if is_new else await self._blocking(lambda: self._read_stored(row, sealed, segment_survey))
+        return row if is_new else await self._blocking(lambda: self._read_stored(row, sealed, file.survey))
 
     def _read_stored(self, row: Segment, sealed: Sealed, expected: SegmentSurvey) -> Segment:
         """Return the row of a blob that is already stored. Raises Conflict if its content differs."""

@@ -1,27 +1,23 @@
-"""Connections from files and options: input of `connections create`, `update` and `apply`."""
+"""Connections from files and options: input of `connections create` and `update`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import Any
 
 import click
 
-from postern.cli import unserved
-from postern.cli.json_files import parse_json
 from postern.cli.nouns import AGENT
 from postern.cli.resource_group import looking_up
 from postern.cli.status import Status, report
 from postern.client.client import Client
 from postern.client.client_shapes import Row
-from postern.domain.targets.connection import is_identifier
-from postern.domain.targets.target_keys import canonical_subtype, check_target_keys
+from postern.domain.resource_identifiers import is_identifier
 from postern.domain.text import one_line
-from postern.errors import NotFound, PosternError
+from postern.errors import NotFound
 
 MODES = dict.fromkeys(("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema"), "enabled")
-MOST = 1_000  # connections in one file
 
 _LISTS = ("command", "force_approve_groups", "guardrail_rules", "redact_types", "reviewers", "tags")
 _READ = (*_LISTS, "access_max_duration", "connection_tags", "redact_enabled")  # size as JSON
@@ -83,22 +79,6 @@ def without(current: dict[str, Any], dropped: Sequence[str], what: str) -> dict[
     return {key: value for key, value in current.items() if key not in dropped}
 
 
-def several(file: IO[str]) -> list[Row]:
-    """Read one connection, a list of them, or the output of `connections list --json`. Raises UsageError."""
-    read = parse_json("--file", file.read())
-    documents = read if isinstance(read, list) else [read]
-    if len(documents) > MOST:
-        raise click.UsageError(f"--file: contains {len(documents)} connections; the maximum is {MOST}")
-    for at, document in enumerate(documents, 1):
-        if not isinstance(document, dict) or not isinstance(document.get("name"), str):
-            raise click.UsageError(f"--file: connection {at} is not a JSON object with a `name`")
-    names = [document["name"] for document in documents]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise click.UsageError(f"--file: these names occur twice: {', '.join(map(one_line, twice))}")
-    return documents
-
-
 def agent_id(api: Client, name_or_id: str | None) -> str:
     """Return an agent's id; None for the agent that a connection without one gets. Raises NotFound, Conflict."""
     if name_or_id is None:
@@ -114,52 +94,6 @@ def with_agent(api: Client, document: Row) -> Row:
     if agent is None or (agent == document.get("agent_id") and is_identifier(str(agent))):
         return rest
     return {**rest, "agent_id": agent_id(api, str(agent))}
-
-
-def apply_connection(api: Client, declared: Row) -> Row:
-    """Apply one connection. Return its name and the action: created, changed, unchanged."""
-    name = str(declared["name"])
-    try:
-        settings = dict(declared)
-        if isinstance(settings.get("subtype"), str):
-            settings["subtype"] = canonical_subtype(settings["subtype"])
-        settings = with_agent(api, settings)
-        try:
-            current = api.connections.get(name)
-        except NotFound:
-            new = {"type": "database", **MODES, **settings}
-            if "agent_id" not in new:
-                new["agent_id"] = api.default_agent_id()
-            check_target_keys(str(new.get("subtype")), new.get("secret") or {})
-            created = api.connections.create(new)
-            unserved.warn(api, created)
-            warn_of(created)
-            return {"name": name, "action": "created"}
-        changes = _differences(current, settings)
-        if not changes:
-            return {"name": name, "action": "unchanged"}
-        changed = api.connections.update(name, changes)
-        if not changes.keys().isdisjoint(("command", "agent_id")):
-            unserved.warn(api, changed)
-        report_unmasked(changed, changes)
-        warn_of(changed)
-        # Values of a secret are never returned, so it is unknown whether these are the same.
-        has_new_values = any((settings.get("secret") or {}).values())
-        return {"name": name, "action": "changed" if has_new_values or changed != current else "unchanged"}
-    except PosternError as error:
-        raise type(error)(f"{name}: {error.message}", field=error.field) from None
-
-
-def _differences(current: Row, document: Row) -> Row:
-    """Return the fields to send. The gateway derives `redact_enabled` from types that come without it, so the two are
-    always sent together."""
-    if document.get("redact_types") and document.get("redact_enabled") is None:
-        document = {**document, "redact_enabled": True}
-    document = _without_types(document)
-    changes = {key: value for key, value in document.items() if key == "secret" or current.get(key) != value}
-    if "redact_types" in changes and "redact_enabled" in document:
-        changes["redact_enabled"] = document["redact_enabled"]
-    return changes
 
 
 def report_unmasked(connection: Row, body: Row) -> None:

@@ -15,6 +15,11 @@ COMMANDS = {
         profile=False,
     ),
     "gateway": Lazy("postern.cli.commands.processes.gateway_commands:gateway", "Run the gateway.", profile=False),
+    "health": Lazy(
+        "postern.cli.commands.processes.health_commands:health",
+        "Ask the gateway on this machine whether it is ready.",
+        profile=False,
+    ),
     "agent": Lazy(
         "postern.cli.commands.processes.agent_commands:agent",
         "Run an agent in the network of the targets.",
@@ -84,6 +89,12 @@ COMMANDS = {
         "postern.cli.commands.identity.ssh_login_commands:ssh_login", "Approve an SSH client that waits for your login."
     ),
     "chat": Lazy("postern.cli.commands.chat_commands:chat", "Link your Slack account, to decide reviews there."),
+    "apply": Lazy(
+        "postern.cli.commands.configuration_commands:apply", "Make the gateway as YAML files say, plan first."
+    ),
+    "export": Lazy(
+        "postern.cli.commands.configuration_commands:export", "Write the gateway's configuration as YAML files."
+    ),
     "admin": Lazy("postern.cli.commands.admin:admin", "Manage users, groups, keys, login and the server."),
     "auth": Lazy(
         "postern.cli.commands.identity.auth_commands:auth",
@@ -95,9 +106,27 @@ COMMANDS = {
         "Rotate the encryption keys, on the gateway's machine.",
         profile=False,
     ),
+    "backup": Lazy(
+        "postern.cli.commands.backup_commands:backup", "Back up the gateway, on its own machine.", profile=False
+    ),
+    "restore": Lazy(
+        "postern.cli.commands.backup_commands:restore",
+        "Restore a gateway from a backup, or move it to a different store.",
+        profile=False,
+    ),
+    "upgrade": Lazy(
+        "postern.cli.commands.upgrade_commands:upgrade",
+        "Check whether the gateway can be upgraded, on its own machine.",
+        profile=False,
+    ),
     "completion": Lazy(
         "postern.cli.commands.completion_commands:completion",
         "Print the completion script for your shell.",
+        profile=False,
+    ),
+    "config": Lazy(
+        "postern.cli.commands.config_commands:config",
+        "Check and show the configuration of a gateway or an agent.",
         profile=False,
     ),
     "doctor": Lazy(
@@ -110,6 +139,7 @@ COMMANDS = {
     "archiver": Lazy("postern.cli.commands.processes.archiver_commands:archiver", hidden=True, profile=False),
     "demo": Lazy("postern.cli.commands.processes.demo_commands:demo", hidden=True, profile=False),
     "prepare": Lazy("postern.cli.commands.processes.prepare_commands:prepare", hidden=True, profile=False),
+    "release": Lazy("postern.cli.commands.processes.release_commands:release", hidden=True, profile=False),
 }
 
 
@@ -138,7 +168,7 @@ def cli() -> None:
 
     Exit codes: 0 success, 1 failure, 2 wrong usage, 3 not logged in, 4 denied, 5 not found, 6 the gateway, an agent or
     a target does not answer, 7 a review is pending, 8 the review was rejected, revoked or has expired, 9 withdrawn or
-    killed before it ran.
+    killed before it ran, 10 it still runs after a kill, 11 `apply --plan --exit-code` has something to do.
     """
 
 

@@ -32,10 +32,19 @@ class Noun:
         return self.command if self.lists_alone else f"{self.command} list"
 
 
+NETWORK_RULE = Noun("network rule", "network rules", "admin network-rules", ("network-rules",), searchable=True)
 ACCESS_RULE = Noun("access rule", "access rules", "admin access-rules", ("access-rules",), searchable=True)
 AGENT = Noun("agent", "agents", "admin agents", ("agents",), metavar="AGENT", searchable=True)
 API_KEY = Noun("API key", "API keys", "admin api-keys", ("api-keys",), metavar="KEY", searchable=True)
 CONNECTION = Noun("connection", "connections", "connections", ("connections",), lists_alone=True, searchable=True)
+FEDERATION_RULE = Noun(
+    "federation rule",
+    "federation rules",
+    "admin federation-rules",
+    ("federation-rules",),
+    metavar="RULE",
+    searchable=True,
+)
 GROUP = Noun("group", "groups", "admin groups", ("users", "groups"), searchable=True)
 GUARDRAIL = Noun(
     "guardrail", "guardrails", "guardrails", ("guardrails",), metavar="RULE", lists_alone=True, searchable=True

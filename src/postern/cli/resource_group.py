@@ -34,7 +34,7 @@ from postern.cli.row_commands import (
     show_page,
     show_row,
 )
-from postern.cli.status import report_done
+from postern.cli.status import Status, report, report_done
 from postern.client.client import Client
 from postern.client.client_resources import PAGE, Collection
 from postern.client.client_shapes import Row, RowPage
@@ -397,9 +397,12 @@ def _update(resource: ResourceCommands) -> click.Command:
                 row = items.replace(key, one_object(file.name, file.read()))
             else:
                 changes = resource.prepare(api, changes, key) if resource.prepare else changes
-                row = items.update(key, {**_settings(items, key, settings), **changes})
+                changes = {**_settings(items, key, settings), **changes}
+                row = items.update(key, changes)
             row = _after_save(resource, api, row)
         _print_done(resource, resource.changed, row, as_json)
+        if "managed_by" not in changes:
+            warn_of_manager(row)
 
     old = [click.Argument(["old_file"], metavar="[FILE]", type=click.File(), required=False)] if resource.file else []
     params = [
@@ -414,6 +417,16 @@ def _update(resource: ResourceCommands) -> click.Command:
     ]
     general = f"Change {_a(noun.singular)}. Fields that you leave out stay as they are."
     return _command(resource, UPDATE, general, params, run)
+
+
+def warn_of_manager(row: Row) -> None:
+    """Print to standard error that a configuration in files will overwrite this change."""
+    manager = row.get("managed_by")
+    if manager:
+        text = (
+            "it is managed by a configuration in files, and its next `postern apply` overwrites changes of fields there"
+        )
+        report(Status.WARNING, f"{text} (managed by {one_line(manager)}).")
 
 
 def _update_options(resource_field: Field) -> list[click.Option]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 import click
 
 from postern.cli import completion
 from postern.cli.api import client
 from postern.client.client import Client
+from postern.domain.resource_identifiers import is_identifier
 from postern.errors import NotFound
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -47,18 +47,10 @@ def _convert(
 
 def resolve(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return whole identifiers. Asks the gateway only if one of them is incomplete. Raises as `_find`."""
-    if all(_is_whole(name) for name in names):
+    if all(map(is_identifier, names)):
         return names
     with client() as api:
-        return tuple(name if _is_whole(name) else _find(api, name) for name in names)
-
-
-def _is_whole(name: str) -> bool:
-    try:
-        UUID(name)
-    except ValueError:
-        return False
-    return True
+        return tuple(name if is_identifier(name) else _find(api, name) for name in names)
 
 
 def _find(api: Client, name: str) -> str:

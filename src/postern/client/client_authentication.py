@@ -83,6 +83,20 @@ class ClientAuthentication:
         answer = self._http.send("POST", "/login/device/token", body={"device_code": device_code.reveal()})
         return None if answer.status_code == httpx.codes.ACCEPTED else self._token(answer)
 
+    def exchange_token(self, token: Secret, organization: str | None = None, rule: str | None = None) -> Secret:
+        """Exchange the token of a CI system, or of another issuer, for a login (RFC 8693). Raises Unauthenticated if no
+        federation rule accepts it."""
+        form = {
+            "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+            "subject_token": token.reveal(),
+            "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+        } | _organization_field(organization)
+        answer = self._http.send("POST", "/federation/login", form=form if rule is None else {**form, "rule": rule})
+        try:
+            return Secret(str(self._body(answer)["access_token"]))
+        except KeyError:
+            raise self._strange() from None
+
     def session(self) -> LoginState:
         return self._state(self._http.send("GET", "/login/session"))
 

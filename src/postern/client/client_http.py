@@ -104,11 +104,14 @@ class Http:
         body: Any = None,
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        form: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """Return the whole answer, for callers that need one of its headers."""
+        """Return the whole answer, for callers that need one of its headers. `form` is sent instead of a `body`."""
         key = {"Idempotency-Key": uuid4().hex} if self._is_known and method in _WRITES else {}
         sent = {**(headers or {}), **key}
-        request = self._client.build_request(method, path, json=body, params=_drop_unset(query), headers=sent)
+        request = self._client.build_request(
+            method, path, json=body, data=form, params=_drop_unset(query), headers=sent
+        )
         with self._convert_errors():
             if not key:
                 return self._require_success(self._client.send(request))

@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 from postern.client.client_http import Http
 from postern.client.client_shapes import EventTriple, ExecResult, ReviewShape, Row, RowPage, SessionPage, SessionShape
+from postern.domain.resource_identifiers import is_identifier
 from postern.domain.secret import Secret
-from postern.domain.targets.connection import is_identifier
 from postern.errors import NotFound
 
 PAGE = 100  # rows; the maximum of one answer

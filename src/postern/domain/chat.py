@@ -12,7 +12,15 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from postern.domain.durations import duration_text
-from postern.domain.reviews.review import ApprovalRequirement, Choice, Person, Review, ReviewKind, ReviewStatus, Vote
+from postern.domain.reviews.review import (
+    ApprovalRequirement,
+    Choice,
+    Person,
+    Review,
+    ReviewKind,
+    Vote,
+)
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.text import one_line, printable
 
 MAX_NAME = 200  # characters of a name, a rule or a group that are shown

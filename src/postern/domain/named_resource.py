@@ -8,7 +8,8 @@ from uuid import UUID
 
 
 class NamedResource(Protocol):
-    """`version` counts its changes: a writer says which version they have read."""
+    """`version` counts its changes: a writer says which version they have read. `managed_by` names the configuration
+    that it comes from (`postern apply`), or the agent that declares it; None: it is managed by hand."""
 
     @property
     def id(self) -> UUID: ...
@@ -20,6 +21,16 @@ class NamedResource(Protocol):
     def created_at(self) -> datetime | None: ...
     @property
     def version(self) -> int: ...
+    @property
+    def managed_by(self) -> str | None: ...
+
+
+BY_AGENT = "agent:"  # before the name of the agent that declares a connection
+
+
+def is_declared(managed_by: str | None) -> bool:
+    """Return whether an agent declares it; then nothing else can change it."""
+    return managed_by is not None and managed_by.startswith(BY_AGENT)
 
 
 def plural(noun: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from urllib.parse import urlencode
 from uuid import UUID
 
-REVIEWS, SESSIONS, DEVICE, SSH_LOGIN = "/reviews", "/sessions", "/device", "/ssh-login"
+REVIEWS, SESSIONS, DEVICE, SSH_LOGIN, OPEN_APP = "/reviews", "/sessions", "/device", "/ssh-login", "/open-app"
 
 
 def review_address(api_url: str, review_id: UUID) -> str:
@@ -30,6 +30,11 @@ def device_address(api_url: str, user_code: str = "", organization: str | None =
 def ssh_login_address(api_url: str, user_code: str) -> str:
     """Return the page where a user approves an SSH client."""
     return _address(api_url, SSH_LOGIN, user_code=user_code)
+
+
+def open_app_address(api_url: str, host: str, challenge: str) -> str:
+    """Return the page where a browser that has begun a login at the host of an application gets its code."""
+    return _address(api_url, OPEN_APP, host=host, challenge=challenge)
 
 
 def _address(api_url: str, path: str, **query: str) -> str:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from postern.errors import Invalid
 
 CLOUD = "_cloudprov"  # whichever cloud provider the agent is set up for
+IDENTITY = "_identity"  # a login token of the agent's own identity at a cloud, instead of a stored password
+IDENTITY_CLOUDS = ("aws", "azure", "gcp")
 
 # How the reference of each provider is written.
 FORMS = {
@@ -21,13 +23,14 @@ FORMS = {
     CLOUD: "_cloudprov:NAME:KEY",
     "_envjson": "_envjson:VARIABLE:KEY",
     "_gcp": "_gcp:NAME:KEY",
+    IDENTITY: f"_identity:CLOUD: with CLOUD one of {', '.join(IDENTITY_CLOUDS)}, or _identity:aws:REGION",
     "_vaultkv1": "_vaultkv1:PATH:KEY",
     "_vaultkv2": "_vaultkv2:PATH:KEY",
 }
 PROVIDERS = tuple(FORMS)
 
 # Where a name stands for one text as often as for a JSON object: no key means all of it.
-_WHOLE = frozenset({"_aws", "_azure", CLOUD, "_gcp"})
+_WHOLE = frozenset({"_aws", "_azure", CLOUD, "_gcp", IDENTITY})
 
 _ARN = re.compile(r"(arn(?::[^:]*){6}):(.*)", re.DOTALL)  # its six colons are the name's own
 MAX_NAME, MAX_KEY = 512, 256  # characters
@@ -51,6 +54,8 @@ class Reference:
         arn = _ARN.fullmatch(rest)
         name, colon, key = (arn[1], ":", arn[2]) if arn else rest.partition(":")
         whole = bool(name and colon and (key or provider in _WHOLE))
+        if provider == IDENTITY and (name not in IDENTITY_CLOUDS or (key and name != "aws")):
+            whole = False
         if not whole or len(name) > MAX_NAME or len(key) > MAX_KEY or not rest.isprintable():
             raise Invalid(f"a reference to {provider} must have the form {FORMS[provider]}", field="secret")
         return cls(provider, name, key)

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -17,6 +18,7 @@ MAX_REPOSITORIES = 20  # of an organisation
 REPOSITORY_SECRETS = ("git_password", "ssh_key", "ssh_keypass")
 HOOK_FOLDERS = ("postern-hooks", "hoop-hooks")
 OPEN_HOOK, CLOSE_HOOK = "session-open.runbook.py", "session-close.runbook.py"
+SCHEDULE_SOURCE: Final = "schedule"  # the source of sessions that a schedule starts, instead of an address
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Repository:
     fetched_at: datetime | None = field(default=None, compare=False)
     tried_at: datetime | None = field(default=None, compare=False)
     error: str = field(default="", compare=False)
+    managed_by: str | None = None
 
     @property
     def id(self) -> UUID:
@@ -185,6 +188,7 @@ class RunbookRule:
     updated_at: datetime | None = None
     version: int = 1
     connection_names: tuple[str, ...] = field(default=(), compare=False)  # sorted, as they were read
+    managed_by: str | None = None
 
     def allows(self, repository: str, file: str, connection_id: UUID, groups: frozenset[str]) -> bool:
         return (
@@ -243,6 +247,7 @@ class Schedule:
     connection: str = field(default="", compare=False)
     owner: str = field(default="", compare=False)
     problem: str = field(default="", compare=False)
+    managed_by: str | None = None
 
     @property
     def trouble(self) -> str:

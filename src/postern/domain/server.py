@@ -34,10 +34,14 @@ class Endpoint:
 
 # What native clients speak on ports of their own, and what people call it.
 NATIVE: Mapping[str, str] = {spec.name: spec.title for spec in PROTOCOLS.values() if spec.port_setting}
+# Those of them that are off unless a port is set.
+OFF_BY_DEFAULT = frozenset(spec.name for spec in PROTOCOLS.values() if spec.is_off_by_default)
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
+    """A listener. Port 0 means that none was set, so that it is off."""
+
     enabled: bool
     endpoint: Endpoint
 

@@ -111,6 +111,7 @@ class Sink:
     delivered_at: datetime | None = None
     version: int = 1
     new_secret: Secret | None = None
+    managed_by: str | None = None
 
     @property
     def paused(self) -> bool:

@@ -11,6 +11,7 @@ from uuid import UUID
 from postern.domain.hook import HookOutcome
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.agent import AgentMode
+from postern.domain.targets.connection import OPAQUE
 from postern.errors import PosternError, Unavailable
 from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.worker_hooks import HookRunner
@@ -116,7 +117,7 @@ class RemoteAgents:
         return mux
 
     async def _dial(self, mux: Mux, order: Order) -> Target:
-        stream = StreamHandshake()
+        stream = StreamHandshake(half_open=order.subtype in OPAQUE)
         target = Target(stream)
         try:
             async with asyncio.timeout(self._timeout + MARGIN):

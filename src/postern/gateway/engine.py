@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID, uuid4
 
 from postern.descriptors import PER_SESSION, Descriptors
@@ -17,17 +17,20 @@ from postern.domain.rules.masking import InfoType
 from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import EndReason, Session, Verb
 from postern.domain.targets.connection import Connection
+from postern.domain.targets.target_schema import TargetSchema
 from postern.domain.tracing import NO_TRACER, Span, SpanKind, Tracer, current, part
 from postern.errors import PosternError, ProtocolViolation, RecordingFailed, Unavailable
 from postern.gateway.close_retry_queue import CloseRetryQueue, PendingClose
 from postern.gateway.link_registry import LinkRegistry, RegisteredLink
+from postern.gateway.opened_session import OpenedSession, SessionRecording
 from postern.gateway.rules.held_requests import HeldRequests
 from postern.gateway.rules.target_schemas import TargetSchemas, next_reading
-from postern.gateway.rules.violations import Count, SessionViolations, Violations
+from postern.gateway.rules.violations import Count, Violations
 from postern.gateway.session_opening import PendingSession, SessionAborted
 from postern.gateway.session_traces import about, over
+from postern.gateway.shared_session import SharedSession, SharedSessions
 from postern.gateway.worker_hooks import SessionHooks
-from postern.interception.events import Event, Note
+from postern.interception.events import Note
 from postern.interception.pipeline import Metrics, Pipeline, SessionView
 from postern.protocols.wire_base import Side, Wire
 from postern.relay import endpoint
@@ -43,23 +46,8 @@ log = logging.getLogger(__name__)
 
 # Ends that need no note in the recording: it shows them already, or accepts no more notes.
 _QUIET = (EndReason.CLIENT_CLOSED, EndReason.COMPLETED, EndReason.RECORDING_FAILED)
-
-
-class SessionRecording(Protocol):
-    """The recording of one session while it is written."""
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def truncated(self) -> bool: ...
-
-    def record(self, events: list[Event], micros: int) -> None: ...
-
-    def finish(self, reason: str, micros: int, *, soon: bool) -> Awaitable[None]:
-        """Seal the recording and make it durable, together with others that end now, or at once if a caller waits for
-        it (`soon`)."""
-
+# Ends of one of several links that need a note.
+_NOTED_OF_LINKS = (EndReason.PROTOCOL_VIOLATION, EndReason.FAILED)
 
 Observe = Callable[..., None]  # (metric, seconds, *labels)
 
@@ -87,20 +75,6 @@ class Parts:
     descriptors: Descriptors = field(default_factory=Descriptors)
 
 
-@dataclass(slots=True)
-class OpenedSession:
-    """A session with its row and recording, whose link does not run yet."""
-
-    id: UUID
-    permit: Permit
-    start: Start
-    view: SessionView
-    recording: SessionRecording
-    started: float
-    span: Span
-    violations: SessionViolations | None = None
-
-
 class Engine:
     """Opens, runs and closes the sessions of one worker."""
 
@@ -124,6 +98,7 @@ class Engine:
         self._sessions = sessions
         self._dialer = dialer
         self.schemas = TargetSchemas(dialer)
+        self.shared_sessions = SharedSessions()
         self._parts = parts
         self._max_duration = max_duration
 
@@ -281,6 +256,8 @@ class Engine:
         finally:
             if live is not None:
                 self.links.remove(live)
+                metrics = opened.view.metrics
+                metrics.client_bytes, metrics.target_bytes = live.driver.client_bytes, live.driver.target_bytes
             # Both are closed already unless something went wrong above.
             stream.close()
             target.stream.close()
@@ -293,21 +270,7 @@ class Engine:
     def _live(self, opened: OpenedSession, target: Target, cancel_key: bytes) -> RegisteredLink:
         permit = opened.permit
         opened.view.schema = target.schema
-        wire = self._parts.wire(permit, opened.start, target.parameters)
-        clock = clock_since(opened.started)
-        link = Link(wire, self._parts.pipeline(permit, opened.view), clock)
-
-        def on_park(driver: Driver, park: HoldEffect) -> None:
-            if self._held is not None:  # by the current permit: the reviewers may have changed
-                self._held.on_park(opened.id, live.permit, opened.start, driver, park)
-
-        driver = Driver(
-            link,
-            opened.recording,
-            clock=clock,
-            cancel_target=lambda: self.links.cancelling(self._dialer.cancel(permit, target)),
-            on_park=on_park,
-        )
+        driver = self._driver(opened, permit, opened.view, target, lambda: live.permit)
         live = RegisteredLink(
             opened.id,
             permit,
@@ -320,6 +283,79 @@ class Engine:
             schema_until=next_reading(permit, target.schema, age=self.schemas.age),
         )
         return live
+
+    def _driver(
+        self, opened: OpenedSession, permit: Permit, view: SessionView, target: Target, current: Callable[[], Permit]
+    ) -> Driver:
+        """Return the driver of a new link. `current` returns the permit as it was renewed last."""
+        wire = self._parts.wire(permit, opened.start, target.parameters)
+        clock = clock_since(opened.started)
+        link = Link(wire, self._parts.pipeline(permit, view), clock)
+
+        def on_park(driver: Driver, park: HoldEffect) -> None:
+            if self._held is not None:  # by the current permit: the reviewers may have changed
+                self._held.on_park(opened.id, current(), opened.start, driver, park)
+
+        return Driver(
+            link,
+            opened.recording,
+            clock=clock,
+            cancel_target=lambda: self.links.cancelling(self._dialer.cancel(permit, target)),
+            on_park=on_park,
+        )
+
+    # Sessions of several links
+
+    def share(self, opened: OpenedSession, schema: TargetSchema | None, *, since: int, idle: float) -> SharedSession:
+        """Let several links run in an opened session, until `SharedSession.end`; then it is closed. `since` is as for
+        `run`: this must follow `open` without a wait in between. It ends after `idle` seconds without an exchange."""
+        opened.view.schema = schema
+        shared = SharedSession(
+            opened,
+            longest=self._max_duration,
+            idle=idle,
+            schema=lambda permit: self.schemas.of(permit, opened.start),
+            schema_until=next_reading(opened.permit, schema, age=self.schemas.age),
+        )
+        self.links.add(shared, since=since)
+        self.shared_sessions.start(self._close_shared(shared))
+        return shared
+
+    async def _close_shared(self, shared: SharedSession) -> None:
+        reason = await shared.done
+        self.links.remove(shared)
+        await self.close(shared.opened, reason)
+
+    async def dial_again(self, shared: SharedSession) -> Target:
+        """Dial the target for one more link. Raises the errors of dialling, TooMany, and SessionAborted if the session
+        ends."""
+        since = self.links.changes
+        with shared.opening() as opening:
+            return await self.dial(opening, shared.permit, shared.opened.start, since=since)
+
+    async def run_link(self, shared: SharedSession, stream: StreamHandshake, target: Target) -> EndReason:
+        """Relay one link of a session until either side ends, or the session; return the reason. The session continues,
+        unless its recording has failed. Must follow the dialling without a wait in between."""
+        driver: Driver | None = None
+        try:
+            if shared.end_reason is not None:
+                return shared.end_reason
+            view = shared.link_view()
+            driver = self._driver(shared.opened, shared.permit, view, target, lambda: shared.permit)
+            shared.add(driver, view)
+            connect(driver, stream, target.stream, shared.opened.span)
+            reason = await driver.done
+            if reason is EndReason.RECORDING_FAILED:
+                shared.end(reason, "the gateway cannot record this session, so it ends")
+            elif reason in _NOTED_OF_LINKS:
+                shared.note(Note("a link ended", {"reason": reason}))
+            return reason
+        finally:
+            stream.close()
+            target.stream.close()
+            target.release()
+            if driver is not None:
+                shared.remove(driver)
 
     async def close(self, opened: OpenedSession, reason: EndReason, exit_code: int | None = None) -> None:
         """Seal the recording and close the row, which is closed even if the recording cannot be sealed."""
@@ -389,10 +425,18 @@ def connect(driver: Driver, stream: StreamHandshake, target: StreamHandshake, sp
         try:
             early[side] = handshake.hand_over(endpoints[side])
         except ConnectionError:
-            driver.handle_loss(side)
+            if handshake.has_ended and handshake.is_encrypted:  # it has sent everything, and TLS ends both directions
+                early[side] = handshake.take_unread()
+            else:
+                driver.handle_loss(side)
     for side, data in early.items():
         if data:
             endpoints[side].data_received(data)
+    for side, handshake in pairs:
+        if side in early and handshake.has_ended and not endpoints[side].eof_received():
+            handshake.close()
+            if handshake.is_encrypted:
+                driver.handle_loss(side)  # which its endpoint may have been too late to hear
 
 
 def session_metrics(metrics: Metrics, recording: SessionRecording) -> dict[str, Any]:
@@ -409,4 +453,6 @@ def session_metrics(metrics: Metrics, recording: SessionRecording) -> dict[str, 
         "warned": metrics.warned,
         "event_size": recording.size,
         "truncated": recording.truncated,
+        "client_bytes": metrics.client_bytes,
+        "target_bytes": metrics.target_bytes,
     }

@@ -21,6 +21,7 @@ from postern.relay.relay_target import Dialer, Start
 from postern.services.bundle import Services
 from postern.settings import Settings
 from postern.store.ports.common_ports import Signals
+from postern.transport.served_certificate import ServedCertificate
 
 OpenWire = Callable[[Permit, Start, Mapping[str, str]], Wire]
 """Makes the wire of one link; the mapping is what the target said at login."""
@@ -29,11 +30,12 @@ OpenWire = Callable[[Permit, Start, Mapping[str, str]], Wire]
 @dataclass(frozen=True, slots=True)
 class WireParts:
     """The parts of a wire, the same for all links of a worker. `links` are those that a client can end; None where it
-    must not, as in previews."""
+    must not, as in previews. `shared_secret` is the same in every worker; empty in previews."""
 
     settings: Settings
     links: LinkRegistry | None
     signals: Signals
+    shared_secret: bytes = b""
 
 
 class WireSpec(Protocol):
@@ -46,9 +48,10 @@ class WireSpec(Protocol):
 @dataclass(frozen=True, slots=True)
 class GateParts:
     """The parts of a gate. `decoy_secret` makes unknown user names look like wrong passwords, and is the same in every
-    worker."""
+    worker. `certificate` is the one that the worker presents."""
 
     settings: Settings
+    certificate: ServedCertificate
     fronts: SessionSetup
     logins: HandshakeRunner
     services: Services
@@ -65,11 +68,18 @@ class Gate(Protocol):
         """Tell a client in its own protocol why it cannot log in."""
 
 
-@runtime_checkable
-class TunnelGate(Gate, Protocol):
-    """A gate that also serves tunnel clients, which name a connection."""
+class TunnelServer(Protocol):
+    """Serves tunnel clients, which name a connection."""
 
     async def serve_tunnel(self, stream: StreamHandshake, request: TunnelRequest) -> Awaitable[None] | None: ...
+
+    async def reject(self, stream: StreamHandshake, error: PosternError) -> None:
+        """Tell a client why it cannot connect."""
+
+
+@runtime_checkable
+class TunnelGate(Gate, TunnelServer, Protocol):
+    """A gate that also serves tunnel clients."""
 
 
 class Runner(Protocol):
@@ -96,6 +106,9 @@ class GatewaySpec(Protocol):
 
     @property
     def gate(self) -> Callable[[GateParts], Gate] | None: ...
+
+    @property
+    def local_port(self) -> Callable[[SessionSetup], TunnelServer] | None: ...
 
     @property
     def runner(self) -> Callable[[SessionSetup], Runner] | None: ...

@@ -1,4 +1,4 @@
-"""Registry of the links that this worker runs or opens, and of the signals that end or change them."""
+"""Registry of the sessions that this worker runs or opens, and of the signals that end or change them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 from postern.domain.durations import duration_text
@@ -77,10 +77,60 @@ def _read(driver: Driver, side: Side) -> int:
     return driver.client_bytes if side is Side.CLIENT else driver.target_bytes
 
 
+class RunningSession(Protocol):
+    """A session of this worker: one link, or several that share it (`shared_session.py`)."""
+
+    permit: Permit
+    schema_until: float
+
+    @property
+    def session_id(self) -> UUID: ...
+
+    @property
+    def view(self) -> SessionView: ...
+
+    @property
+    def renewing(self) -> asyncio.Lock: ...
+
+    @property
+    def deadline(self) -> float:
+        """Return the deadline by the current permit: a changed limit applies to connected sessions."""
+
+    @property
+    def done(self) -> asyncio.Future[EndReason]:
+        """Return the future of its end."""
+
+    def end(self, reason: EndReason, message: str) -> None:
+        """End the session and tell its client why."""
+
+    def adopt(self, permit: Permit, pipeline: Callable[[Permit, SessionView], Pipeline]) -> None:
+        """Apply a renewed permit, and its policy if that has changed."""
+
+    def end_if_idle(self, limit: float) -> None:
+        """End the session, or its idle parts, after `limit` seconds without traffic; 0 for no limit."""
+
+    def read_bytes(self, side: Side) -> int:
+        """Return the bytes read from that side so far."""
+
+    async def read_schema(self) -> None:
+        """Read the schema. If that fails, the older one stays."""
+
+
+def idle_text(limit: float) -> str:
+    return f"this session was idle for {duration_text(limit)}"
+
+
+def is_idle(driver: Driver, limit: float) -> bool:
+    """Return True if the link is idle. A client that waits for a response is not idle, however long the target is
+    quiet."""
+    running = driver.link
+    return bool(limit) and not (running.awaiting_response or running.held_request is not None) and driver.idle >= limit
+
+
 @dataclass(slots=True, eq=False)
 class RegisteredLink:
-    """One running link. `started` is on the monotonic clock; `longest` is the gateway's maximum duration of a session
-    in seconds. `schema` reads the target's catalogue if the permit's policy needs it; it is read again at
+    """A session with one link. `started` is on the monotonic clock; `longest` is the gateway's maximum duration of a
+    session in seconds. `schema` reads the target's catalogue if the permit's policy needs it; it is read again at
     `schema_until`."""
 
     session_id: UUID
@@ -105,8 +155,26 @@ class RegisteredLink:
 
     @property
     def deadline(self) -> float:
-        """Return the deadline by the current permit: a changed limit applies to connected sessions."""
         return self.started + min(self.longest, self.permit.policy.max_duration or self.longest)
+
+    @property
+    def done(self) -> asyncio.Future[EndReason]:
+        return self.driver.done
+
+    def end(self, reason: EndReason, message: str) -> None:
+        self.driver.end(reason, message)
+
+    def adopt(self, permit: Permit, pipeline: Callable[[Permit, SessionView], Pipeline]) -> None:
+        before, self.permit = self.permit, permit
+        if permit.policy != before.policy:  # otherwise a held request would need another approval
+            self.driver.renew(pipeline(permit, self.view))
+
+    def end_if_idle(self, limit: float) -> None:
+        if is_idle(self.driver, limit):
+            self.driver.end(EndReason.IDLE, idle_text(limit))
+
+    def read_bytes(self, side: Side) -> int:
+        return _read(self.driver, side)
 
 
 class LinkRegistry:
@@ -123,13 +191,14 @@ class LinkRegistry:
         self._access = access
         self._pipeline = pipeline
         self._idle_timeout = idle_timeout
-        self._links: set[RegisteredLink] = set()
+        self._links: set[RunningSession] = set()
         self._relayed = dict.fromkeys(Side, 0)
         self._openings: set[PendingSession] = set()
         self._by_key: dict[bytes, RegisteredLink] = {}
         self._by_pid: dict[bytes, set[RegisteredLink]] = {}  # targets may assign the same process id to several links
         self._tasks: set[asyncio.Task[None]] = set()
         self._cancels: set[asyncio.Task[None]] = set()
+        self.is_stopping = False
         self.changes = 0  # number of signals that may have ended or changed a permit
         signals.subscribe(Topic.SESSION_KILL, self._on_kill)
         signals.subscribe(Topic.CREDENTIAL_REVOKED, self._on_revoked)
@@ -158,21 +227,25 @@ class LinkRegistry:
             self._start(self._check_opening(opening, permit))
         return dialling
 
-    def add(self, link: RegisteredLink, *, since: int) -> None:
-        """Add a link. `since` is the value of `changes` from before its permit was requested; if it has changed, the
+    def add(self, link: RunningSession, *, since: int) -> None:
+        """Add a session. `since` is the value of `changes` from before its permit was requested; if it has changed, the
         permit is checked again."""
         self._links.add(link)
-        if link.cancel_key:
+        if isinstance(link, RegisteredLink) and link.cancel_key:
             self._by_key[link.cancel_key] = link
             self._by_pid.setdefault(link.cancel_key[:PID], set()).add(link)
         if since != self.changes:
             self._start(self._check(link, renew=True))
 
-    def remove(self, link: RegisteredLink) -> None:
+    def remove(self, link: RunningSession) -> None:
         if link in self._links:
             for side in Side:
-                self._relayed[side] += _read(link.driver, side)
+                self._relayed[side] += link.read_bytes(side)
         self._links.discard(link)
+        if isinstance(link, RegisteredLink):
+            self._forget_key(link)
+
+    def _forget_key(self, link: RegisteredLink) -> None:
         if self._by_key.get(link.cancel_key) is link:
             del self._by_key[link.cancel_key]
         named = self._by_pid.get(link.cancel_key[:PID])
@@ -221,11 +294,12 @@ class LinkRegistry:
 
     @property
     def running(self) -> int:
+        """Return how many sessions run."""
         return len(self._links)
 
     def count_relayed_bytes(self, side: Side) -> int:
         """Return the bytes read from that side by all links, including ended ones."""
-        now = sum(_read(link.driver, side) for link in self._links)
+        now = sum(link.read_bytes(side) for link in self._links)
         return self._relayed[side] + now
 
     async def sweep(self) -> None:
@@ -236,34 +310,25 @@ class LinkRegistry:
             for link in list(self._links):
                 over = time_is_over(link.permit, wall)
                 if now >= link.deadline:
-                    link.driver.end(EndReason.EXPIRED, "this session reached its maximum duration")
+                    link.end(EndReason.EXPIRED, "this session reached its maximum duration")
                 elif over is not None:
-                    link.driver.end(EndReason.EXPIRED, over)
+                    link.end(EndReason.EXPIRED, over)
                 elif now >= link.schema_until:
                     self._start(link.read_schema())
-                elif self._is_idle(link):
-                    link.driver.end(EndReason.IDLE, f"this session was idle for {duration_text(self._idle_timeout)}")
+                else:
+                    link.end_if_idle(self._idle_timeout)
             for opening in list(self._openings):
                 late = None if opening.permit is None else time_is_over(opening.permit, wall)
                 if late is not None:
                     opening.end(EndReason.EXPIRED, late)
 
-    def _is_idle(self, link: RegisteredLink) -> bool:
-        """Return True if the link is idle. A client that waits for a response is not idle, however long the target is
-        quiet."""
-        limit = self._idle_timeout
-        running = link.driver.link
-        return (
-            bool(limit)
-            and not (running.awaiting_response or running.held_request is not None)
-            and link.driver.idle >= limit
-        )
-
     async def stop(self, grace: float) -> None:
-        """End every link, and wait until they are closed and their targets have stopped, `grace` seconds at most."""
+        """End every session, and wait until their links are closed and their targets have stopped, `grace` seconds at
+        most."""
+        self.is_stopping = True
         for link in list(self._links):
-            link.driver.end(EndReason.GATEWAY_STOPPED, _REASONS[EndReason.GATEWAY_STOPPED])
-        waiting: list[asyncio.Future[Any]] = [*(link.driver.done for link in self._links), *self._cancels]
+            link.end(EndReason.GATEWAY_STOPPED, _REASONS[EndReason.GATEWAY_STOPPED])
+        waiting: list[asyncio.Future[Any]] = [*(link.done for link in self._links), *self._cancels]
         if waiting:
             await asyncio.wait(waiting, timeout=grace)
 
@@ -271,7 +336,7 @@ class LinkRegistry:
         reason = EndReason.REVOKED if payload.get("reason") == EndReason.REVOKED else EndReason.KILLED
         for link in list(self._links):
             if str(link.session_id) == payload.get("session_id"):
-                link.driver.end(reason, _REASONS[reason])
+                link.end(reason, _REASONS[reason])
         for opening in list(self._openings):
             if str(opening.session_id) == payload.get("session_id"):
                 opening.end(reason, _REASONS[reason])
@@ -334,26 +399,24 @@ class LinkRegistry:
         if reason is not None:
             opening.end(_cause(permit), reason)
 
-    async def _check(self, link: RegisteredLink, renew: bool) -> None:
-        """End the link if its permit is no longer valid; otherwise give it the current policy if that has changed."""
+    async def _check(self, link: RunningSession, renew: bool) -> None:
+        """End the session if its permit is no longer valid; otherwise give it the current policy if that has
+        changed."""
         try:
             reason = await self._access.still_allowed(link.permit)
             if reason is not None:
-                link.driver.end(_cause(link.permit), reason)
+                link.end(_cause(link.permit), reason)
             elif renew:
                 await self._renew(link)
         except PosternError as error:
-            link.driver.end(EndReason.REVOKED, f"this session's policy could not be renewed: {error.message}")
+            link.end(EndReason.REVOKED, f"this session's policy could not be renewed: {error.message}")
         except Exception:
             log.exception("the permit of session %s could not be checked, so it ends", link.session_id)
-            link.driver.end(EndReason.REVOKED, "this session's permit could not be checked")
+            link.end(EndReason.REVOKED, "this session's permit could not be checked")
 
-    async def _renew(self, link: RegisteredLink) -> None:
+    async def _renew(self, link: RunningSession) -> None:
         """Renew permits one after the other: a later request has the newer state."""
         async with link.renewing:
-            permit = await self._access.renew(link.permit)
-            before, link.permit = link.permit, permit
-            if permit.policy != before.policy:  # otherwise a held request would need another approval
-                link.driver.renew(self._pipeline(permit, link.view))
+            link.adopt(await self._access.renew(link.permit), self._pipeline)
         if link.view.schema is None:  # the new policy may be the first that needs it
             await link.read_schema()

@@ -21,15 +21,16 @@ from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.link_registry import LinkRegistry
 from postern.gateway.rules.violations import Violations
 from postern.gateway.script_execution import Executions
+from postern.gateway.shared_session import SharedSessions
 from postern.gateway.target_task_runner import TargetTaskRunner
 from postern.gateway.worker_heartbeat import WorkerHeartbeat
 from postern.gateway.worker_hooks import SessionHooks
-from postern.relay.relay_handshake import StreamHandshake, pem_to_der
+from postern.relay.relay_handshake import StreamHandshake
 from postern.services.server.server_configs import ServerConfigs
 from postern.settings import Settings
-from postern.store.ports.common_ports import Signals
+from postern.store.ports.common_ports import Signals, Topic
 from postern.transport import websocket
-from postern.transport.certificates import TlsFiles
+from postern.transport.served_certificate import ServedCertificate
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +38,7 @@ log = logging.getLogger(__name__)
 STOP_GRACE = 2.0
 CLOSE_GRACE = 2.0
 HOOK_GRACE = 2.0  # for the hooks of sessions that end now, less the time that their clients took
+_RETRY = 5.0  # seconds before a listener with a new certificate is tried again
 
 
 class Worker:
@@ -46,11 +48,12 @@ class Worker:
         self,
         *,
         settings: Settings,
-        material: TlsFiles,
+        certificate: ServedCertificate,
         gates: Mapping[str, Gate],
         links: LinkRegistry,
         waiting: PendingLogins,
         unclosed: CloseRetryQueue,
+        shared_sessions: SharedSessions,
         violations: Violations,
         hooks: SessionHooks,
         executions: Executions,
@@ -67,6 +70,7 @@ class Worker:
         self._links = links
         self._waiting = waiting
         self._unclosed = unclosed
+        self._shared_sessions = shared_sessions
         self._violations = violations
         self._hooks = hooks
         self._executions = executions
@@ -83,10 +87,12 @@ class Worker:
             )
             for name, gate in gates.items()
         }
+        self._tunnel_server: asyncio.Server
         self._recover = recover
         self._closing = [gate for gate in gates.values() if isinstance(gate, Closing)]
-        self._context = material.server_context()
-        self._certificate = pem_to_der(material.certificate.read_bytes())
+        self._certificate = certificate
+        for topic in (Topic.CERTIFICATES_CHANGED, Topic.RESUMED):
+            signals.subscribe(topic, certificate.wake)
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -98,9 +104,7 @@ class Worker:
         settings = self._settings
         for name, listener in self._native.items():
             await listener.start(Endpoint(settings.host, getattr(settings, f"{name}_port")))
-        tunnel = await websocket.serve(
-            self._door.accept_tunnel, settings.host, settings.tunnel_port, self._context, why_not=self._logins.why_not
-        )
+        self._tunnel_server = await self._listen_for_tunnels()
         await self._presence.start()
         await self._executions.take_waiting()
         work = (
@@ -109,6 +113,8 @@ class Worker:
             *(listener.follow() for listener in self._native.values()),
             self._executions.follow(),
             self._unclosed.forever(),
+            self._certificate.follow(),
+            self._follow_certificate(),
         )
         background = [asyncio.create_task(each) for each in work]
         ready()
@@ -121,7 +127,7 @@ class Worker:
                 task.cancel()
             for listener in self._native.values():
                 listener.close()
-            tunnel.close()
+            self._tunnel_server.close()
             self._tunnels.drain()
             await self._presence.stop()
             began = time.monotonic()
@@ -131,15 +137,40 @@ class Worker:
             self._door.close("the gateway is stopping")
             for gate in self._closing:
                 gate.close("the gateway is stopping")
-            ends = (self._logins, self._executions, self._target_tasks)
+            ends = (self._logins, self._executions, self._target_tasks, self._shared_sessions)
             await asyncio.gather(*(end.stop(CLOSE_GRACE) for end in ends))
             await self._violations.once()
             await self._unclosed.once()
             await self._hooks.stop(0.0)  # of the sessions that ended last
 
+    async def _listen_for_tunnels(self) -> asyncio.Server:
+        return await websocket.serve(
+            self._door.accept_tunnel,
+            self._settings.host,
+            self._settings.tunnel_port,
+            self._certificate.current.context,
+            why_not=self._logins.why_not,
+        )
+
+    async def _follow_certificate(self) -> None:
+        """Replace the listener for tunnels when there is a new certificate, until cancelled. Open tunnels stay."""
+        while True:
+            await self._certificate.changed.wait()
+            self._certificate.changed.clear()
+            try:
+                opened = await self._listen_for_tunnels()
+            except OSError as error:
+                log.error("tunnels still get the old certificate (%s); retrying", error.strerror)
+                self._certificate.changed.set()
+                await asyncio.sleep(_RETRY)
+                continue
+            former, self._tunnel_server = self._tunnel_server, opened
+            former.close()
+
     def _accept(self, gate: Gate, endpoint: Endpoint) -> asyncio.Protocol:
         """Accept a client. Beyond loopback, TLS is required."""
-        stream = _Accepted(self._context, certificate=self._certificate)
+        certificate = self._certificate.current
+        stream = _Accepted(certificate.context, certificate=certificate.der)
         serve = functools.partial(gate.native, require_tls=not endpoint.is_loopback)
         stream.accepted = lambda: self._logins.start(stream, serve, gate.reject)
         return stream

@@ -23,7 +23,7 @@ from postern.gateway.script_client import bind_script, make_client, script_start
 from postern.gateway.session_opening import PendingSession, SessionAborted
 from postern.gateway.session_traces import about, over, session_span
 from postern.interception.events import Note
-from postern.protocols.gateway_queries import Script, TargetRefused
+from postern.protocols.gateway_queries import PollingScript, Script, TargetRefused
 from postern.relay.relay_handshake import StreamHandshake
 from postern.services.sessions import Sessions
 from postern.store.ports.common_ports import Signals, Topic
@@ -44,7 +44,10 @@ class _ScriptClient(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         reply = self._script.feed(data)
-        if reply:
+        pause = self._script.pause if reply and isinstance(self._script, PollingScript) else 0.0
+        if pause:
+            asyncio.get_running_loop().call_later(pause, self._send, reply)
+        elif reply:
             self._send(reply)
         elif self._script.leaves:
             self.transport.close()
@@ -153,11 +156,14 @@ class Executions:
             return
         try:
             bound = await bind_script(permit.connection, session.script or "", invocation.parameters)
-        except Invalid as error:  # it was checked; the connection's subtype has changed since
+            database = target.parameters.get("database", "")
+            script = await asyncio.to_thread(make_client, permit.connection, bound, database)
+        except Invalid as error:  # its parameters were checked; the connection's subtype has changed since
+            target.stream.close()
+            target.release()
             opened.recording.record([Note(f"the script cannot be run: {error.message}")], 0)
             await self._engine.close(opened, EndReason.FAILED, exit_code=1)
             return
-        script = make_client(permit.connection, bound)
         client = _ScriptClient(script)
         stream = StreamHandshake()
         stream.connection_made(client.transport)

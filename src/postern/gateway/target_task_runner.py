@@ -159,7 +159,8 @@ class TargetTaskRunner:
         if catalogue is None:
             return TargetTaskAnswer({"success": True})
         question = catalogue.target_tasks[target_task.kind]
-        query = catalogue.query(question.statement, [target_task.arguments.get(name) for name in question.values])
+        arguments = {**target_task.arguments, "database": target.parameters.get("database")}
+        query = catalogue.query(question.statement, [arguments.get(name) for name in question.values])
         rows: list[Row] = []
         left, truncated = target_task.kind.max_answer - _ENVELOPE, False
         async for row in query_rows(target.stream, query):

@@ -22,11 +22,15 @@ from typing import Any, Protocol
 import re2
 
 from postern.errors import Invalid
+from postern.inspection.required_literals import required_literals
 
 # Memory limit of one compiled pattern. It bounds the program's size, and thereby the time per byte of text.
 PATTERN_MEMORY = 1024 * 1024
 # Memory limit of a look-up over many rules, including its cache of states.
 LOOKUP_MEMORY = 8 * 1024 * 1024
+
+# Beyond this number of literals, a search takes less time than looking for each of them.
+MOST_LITERALS = 24
 
 # Limit of bytes read to find all matches in one text: a pattern such as `a(?:[^z]*z)?` reads the rest of the text for
 # each of them. Beyond it, the whole text counts as a match. Patterns without endless repetition do not read on.
@@ -82,19 +86,18 @@ def readable(text: bytes) -> bytes:
 class Lookup:
     """Look-up of several patterns, in one pass if possible. Raises Invalid if a pattern does not compile."""
 
-    __slots__ = ("_anywhere", "_by_text", "_reads_on")
+    __slots__ = ("_anywhere", "_by_text", "_literals", "_reads_on")
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._reads_on = any(_ENDLESS.search(pattern) for pattern in patterns)
         apart = [pattern for pattern in patterns if bound_to_edges(pattern)]
         self._by_text = tuple(_load(_FLAGS + pattern) for pattern in apart)
         self._anywhere = tuple(_alternations([pattern for pattern in patterns if not bound_to_edges(pattern)]))
+        self._literals = _literals_of(patterns)
 
     def hits(self, text: bytes) -> bool:
         """Return whether a pattern matches. `text` must be readable."""
-        return any(compiled.search(text) for compiled in self._anywhere) or any(
-            compiled.search(text) for compiled in self._by_text
-        )
+        return not self._lacks_literals(text) and (_search(self._anywhere, text) or _search(self._by_text, text))
 
     def spans(self, text: bytes) -> list[tuple[int, int]]:
         """Return the matches as sorted, disjoint (start, end) spans. `text` must be readable.
@@ -129,10 +132,33 @@ class Lookup:
 
     def _may_hit(self, texts: Sequence[bytes]) -> bool:
         """Return False if no text can match. One search over all texts replaces one search per text."""
-        if self._by_text:
-            return True
         joined = readable(texts[0] if len(texts) == 1 else SEPARATOR.join(texts))
-        return any(compiled.search(joined) for compiled in self._anywhere)
+        if self._lacks_literals(joined):
+            return False
+        return bool(self._by_text) or _search(self._anywhere, joined)
+
+    def _lacks_literals(self, text: bytes) -> bool:
+        """Return True if the text contains nothing that a match would contain. Letters beyond ASCII can match ASCII
+        ones, so texts with some are searched."""
+        if not self._literals or not text.isascii():
+            return False
+        folded = text.lower()
+        return all(folded.find(literal) < 0 for literal in self._literals)
+
+
+def _search(patterns: tuple[Compiled, ...], text: bytes) -> bool:
+    return any(compiled.search(text) is not None for compiled in patterns)
+
+
+def _literals_of(patterns: Sequence[str]) -> tuple[bytes, ...]:
+    """Return literals of which every match of a pattern contains one, or nothing if that is not known or no help."""
+    literals: set[bytes] = set()
+    for pattern in patterns:
+        required = required_literals(pattern)
+        if not required:
+            return ()
+        literals.update(required)
+    return tuple(sorted(literals)) if len(literals) <= MOST_LITERALS else ()
 
 
 def bound_to_edges(pattern: str) -> bool:

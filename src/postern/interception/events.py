@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import ne
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -53,6 +54,7 @@ class Operation(Event):
     - `unsure`: numbers, from 1, of values of unknown type, whose bytes can mean something else to the target.
     - `types`: the target's own numbers of the values' types; 0 where the target infers the type.
     - `encoding`: Python's name of the values' encoding, or the protocol's name of one that converts nothing.
+    - `continues`: the exchange on this link whose result this request reads on, which was allowed then; 0 is none.
     """
 
     exchange: int
@@ -65,6 +67,7 @@ class Operation(Event):
     unsure: tuple[int, ...] = field(compare=False)
     types: tuple[int, ...] = field(compare=False)
     encoding: str = field(compare=False)
+    continues: int = field(compare=False)
 
     def __init__(
         self,
@@ -79,8 +82,10 @@ class Operation(Event):
         unsure: tuple[int, ...] = (),
         types: tuple[int, ...] = (),
         encoding: str = "utf-8",
+        continues: int = 0,
     ) -> None:
         self.types = types
+        self.continues = continues
         self.encoding = encoding
         self.unsure = unsure
         self.unread = unread
@@ -195,6 +200,11 @@ class Rows(Event):
         """Return the exchange that produced the first rows of this statement, which several can fetch."""
         return self.exchange
 
+    @property
+    def counts_with(self) -> int:
+        """Return the exchange whose rows these are counted with, also if each fetch is a statement of its own."""
+        return self.began
+
     def expect(self, columns: list[bool]) -> None:
         """Announce which columns will be read, before anything else, so that the others need not be decoded."""
 
@@ -207,6 +217,10 @@ class Rows(Event):
     def change(self, column: int, by: Change) -> tuple[int, int]:
         raise NotImplementedError
 
+    def recorded_names(self, columns: tuple[int, ...]) -> tuple[str, ...]:
+        """Return the names by which readers of recordings find these columns; empty if they number them alike."""
+        return ()
+
     def find_changed_rows(self, column: int) -> bytes:
         """Return the rows that the last `replace` or `change` of a column changed: a bit for each, lowest first.
 
@@ -215,13 +229,15 @@ class Rows(Event):
         return b"\xff" * ((self.count + 7) // 8)
 
 
+_BINARY_DIGITS: Final = bytes.maketrans(b"\x00\x01", b"01")
+
+
 def compare_cells(old: list[bytes | None], new: list[bytes | None]) -> bytes:
     """Return the rows in which the cells of a column differ, as `Rows.find_changed_rows` does."""
-    bits = bytearray((len(old) + 7) // 8)
-    for row in range(len(old)):
-        if old[row] != new[row]:
-            bits[row >> 3] |= 1 << (row & 7)
-    return bytes(bits)
+    if not old:
+        return b""
+    digits = bytes(map(ne, old, new)).translate(_BINARY_DIGITS)  # of the first row first
+    return int(digits[::-1], 2).to_bytes((len(old) + 7) // 8, "little")
 
 
 class Heading(Rows):
@@ -284,6 +300,24 @@ class Output(Event):
     __slots__ = ()
     exchange: int
     channel: Channel
+
+    @property
+    def text_kind(self) -> TextKind:
+        """Return the kind of `texts`. Replacements of JSON documents keep them valid."""
+        return TextKind.TEXT
+
+    @property
+    def has_columns(self) -> bool:
+        """Return whether this can show values of columns whose names and places are unknown, as a web page does.
+
+        Rules about columns are then in doubt.
+        """
+        return False
+
+    @property
+    def unreadable(self) -> str:
+        """Return why nothing in this can be read (`a PDF document`), or nothing. `texts` is then empty."""
+        return ""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -388,7 +422,7 @@ class Mark:
 
     In rows these are the cells of `columns` (from 0) in `rows`: a bit for each row, lowest first; empty for all rows.
     `whole`: the rule is about these columns, whatever they contain. Elsewhere only the number of values is known,
-    `count`.
+    `count`. `names` are those of the columns, where readers of recordings number them differently.
     """
 
     mask: Mask
@@ -396,6 +430,7 @@ class Mark:
     rows: bytes = b""
     count: int = 0
     whole: bool = False
+    names: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

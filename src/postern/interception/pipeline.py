@@ -20,7 +20,8 @@ log = logging.getLogger(__name__)
 class Metrics:
     """Counters of one session, as `Session.metrics` shows them.
 
-    `not_inspected` counts answers that could not be inspected, whether they were denied or passed on.
+    `not_inspected` counts answers that could not be inspected, whether they were denied or passed on. The last two are
+    the bytes read from each side.
     """
 
     info_types: dict[str, int] = field(default_factory=dict)
@@ -29,6 +30,8 @@ class Metrics:
     warned: int = 0
     operations: int = 0
     not_inspected: int = 0
+    client_bytes: int = 0
+    target_bytes: int = 0
 
     def count(self, info_type: str, hits: int) -> None:
         self.info_types[info_type] = self.info_types.get(info_type, 0) + hits

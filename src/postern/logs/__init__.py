@@ -1,4 +1,4 @@
-"""Logging of every Postern process: one line per event, to standard error, as text or JSON.
+"""Logging of every Postern process: one line per event, to standard error or a file, as text or JSON.
 
 Modules use the standard library's `logging.getLogger(__name__)`; structlog only formats lines. Line ends and control
 characters in messages and values are escaped, so that no peer can forge a line. Secrets are kept out twice: `Secret`
@@ -8,9 +8,10 @@ prints as `***`, and a value in `extra={...}` is replaced if its name looks like
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,13 +20,15 @@ import structlog
 from postern.domain.secret import Secret
 from postern.domain.text import one_line
 from postern.errors import Misconfigured
+from postern.logs.log_file import LogFile, LogFileHandler
 from postern.logs.rotation import BoundedFile
 
 LEVELS = ("debug", "info", "warning", "error")
-FORMATS = ("text", "json")
+AUTO, JOURNALD = "auto", "journald"
+FORMATS = ("text", "json", JOURNALD)
 HIDDEN = "***"
 _SECRET_NAME = re.compile(r"passw|passphrase|secret|token|authorization|cookie|api_?key|private_?key|verifier", re.I)
-_NOISY = ("asyncio", "asyncssh", "httpx", "httpcore", "alembic", "uvicorn", "sqlalchemy", "picows")
+_NOISY = ("acme", "asyncio", "asyncssh", "httpx", "httpcore", "alembic", "uvicorn", "sqlalchemy", "picows")
 # These log requests and responses at the level debug, secrets included.
 _TELLING = ("apprise", "azure", "boto3", "botocore", "google", "msal", "requests", "urllib3")
 
@@ -33,15 +36,46 @@ Event = MutableMapping[str, Any]
 
 
 def configure(
-    level: str, form: str, process: str, stream: IO[str] | None = None, *, folder: Path | None = None
+    level: str,
+    form: str,
+    process: str,
+    stream: IO[str] | None = None,
+    *,
+    folder: Path | None = None,
+    file: LogFile | None = None,
 ) -> None:
     """Configure the root logger of this process. Called once, before anything logs.
 
-    `process` names this process in each line (`supervisor`, `api`, `w1`). The last lines are also stored as JSON in
-    `folder`, for readers of the log through the API. Raises Misconfigured for an unknown level or format.
+    `process` names this process in each line (`supervisor`, `api`, `w1`). Lines go to `file` if there is one, else to
+    `stream`, which is standard error. The last lines are also stored as JSON in `folder`, for readers of the log
+    through the API. Raises Misconfigured for an unknown level or format, or a file that cannot be written.
     """
     _check("log_level", level, LEVELS)
-    _check("log_format", form, FORMATS)
+    _check("log_format", form, (AUTO, *FORMATS))
+    if form == JOURNALD and file is not None:
+        raise Misconfigured(
+            "POSTERN_LOG_FORMAT: journald is for standard error; use text or json together with POSTERN_LOG_FILE",
+            field="log_format",
+        )
+    if form == AUTO:
+        form = JOURNALD if file is None and stream is None and _is_read_by_journal(sys.stderr) else "text"
+    handlers: list[logging.Handler] = [LogFileHandler(file) if file else logging.StreamHandler(stream or sys.stderr)]
+    attach = _formatters(process)
+    attach(handlers[0], {"json": _JSON, JOURNALD: _journald_line, "text": _text}[form])
+    if folder is not None:
+        handlers.append(BoundedFile(folder, process))
+        attach(handlers[1], _JSON)
+    root = logging.getLogger()
+    for former in root.handlers:
+        if isinstance(former, BoundedFile | LogFileHandler):
+            former.close()
+    root.handlers = handlers
+    root.setLevel(level.upper())
+    for name in (*_NOISY, *_TELLING):
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+
+
+def _formatters(process: str) -> Callable[[logging.Handler, Any], None]:
     before: list[Any] = [
         structlog.stdlib.add_log_level,
         structlog.stdlib.ExtraAdder(),
@@ -50,25 +84,21 @@ def configure(
         structlog.processors.format_exc_info,
         _clean,
     ]
-    as_json = structlog.processors.JSONRenderer()
 
-    def attach_formatter(handler: logging.Handler, renderer: Any) -> logging.Handler:
+    def attach(handler: logging.Handler, renderer: Any) -> None:
         drop = structlog.stdlib.ProcessorFormatter.remove_processors_meta
         handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=before, processors=[drop, renderer]))
-        return handler
 
-    root = logging.getLogger()
-    for former in root.handlers:
-        if isinstance(former, BoundedFile):
-            former.close()
-    root.handlers = [
-        attach_formatter(logging.StreamHandler(stream or sys.stderr), as_json if form == "json" else _text)
-    ]
-    if folder is not None:
-        root.handlers.append(attach_formatter(BoundedFile(folder, process), as_json))
-    root.setLevel(level.upper())
-    for name in (*_NOISY, *_TELLING):
-        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    return attach
+
+
+def _is_read_by_journal(stream: IO[str]) -> bool:
+    """Return whether systemd's journal reads the stream, as sd-daemon(3) describes."""
+    try:
+        status = os.fstat(stream.fileno())
+    except (OSError, ValueError, AttributeError):
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 def _check(name: str, value: str, allowed: tuple[str, ...]) -> None:
@@ -116,9 +146,23 @@ def _safe(value: object) -> Any:
     return one_line(str(value))
 
 
+_JSON = structlog.processors.JSONRenderer()
+_PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}  # of syslog
+
+
+def _journald_line(_logger: object, _method: str, event: Event) -> str:
+    """Format an event for the journal, which has its own time: `<6>w1 relay.driver: message  key=value`."""
+    priority = _PRIORITIES.get(event["level"], 6)
+    return f"<{priority}>" + _line("{process} {logger}: {event}", event)
+
+
 def _text(_logger: object, _method: str, event: Event) -> str:
     """Format an event: `2026-01-31T12:00:00.123456Z info     w1 relay.driver: message  key=value`."""
-    head = "{timestamp} {level:<8} {process} {logger}: {event}".format_map(event)
+    return _line("{timestamp} {level:<8} {process} {logger}: {event}", event)
+
+
+def _line(head: str, event: Event) -> str:
+    head = head.format_map(event)
     rest = {
         key: value for key, value in event.items() if key not in ("timestamp", "level", "process", "logger", "event")
     }

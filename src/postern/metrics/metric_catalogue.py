@@ -77,6 +77,9 @@ METRICS: dict[str, Metric] = {
     "postern_reviews_forced": Metric("counter", "Force approvals.", ("kind",)),
     "postern_spans_dropped": Metric("counter", "Trace spans that were dropped or that the collector rejected."),
     "postern_event_loop_lag_seconds": Metric("histogram", "Event loop lag: delay of due timers."),
+    "postern_certificate_expiry_timestamp_seconds": Metric(
+        "gauge", "When the certificate that the process presents expires, in seconds since 1970."
+    ),
     "postern_process_up": Metric("gauge", "Whether a process of this machine answers."),
     "postern_upkeep_seconds": Metric("histogram", "Duration of background job rounds.", ("task",)),
     "postern_upkeep_failed": Metric("counter", "Background job rounds that failed.", ("task",)),
@@ -94,6 +97,9 @@ METRICS: dict[str, Metric] = {
     "process_start_time_seconds": Metric("gauge", "Start time, in seconds since 1970."),
     "postern_build_info": Metric("gauge", "1; the version is a label.", ("version",)),
     "postern_store_up": Metric("gauge", "Whether the store answered when these metrics were collected."),
+    "postern_last_backup_timestamp_seconds": Metric(
+        "gauge", "Time of the last `postern backup`, in seconds since 1970; 0 if there is none."
+    ),
     "postern_ledger_lag_seconds": Metric("gauge", "Time since the end of the oldest session not yet in the ledger."),
     "postern_follow_up_sessions": Metric("gauge", "Sessions not yet counted and sent to sinks; 10000 at most."),
     "postern_sinks_failing": Metric("gauge", "Failing sinks of all organisations."),

@@ -8,15 +8,14 @@ import time
 from postern import descriptors
 from postern.metrics.meters import Meters
 
-_BEGAN = time.time()  # approximate: this is imported while the process starts
-
 
 def sample_process(meters: Meters) -> None:
+    began = time.time()  # approximate: this is called while the process starts
     meters.sample("process_cpu_seconds", _cpu)
     meters.sample("process_resident_memory_bytes", _resident)
     meters.sample("process_open_fds", lambda: float(descriptors.count_open()))
     meters.sample("process_max_fds", lambda: float(descriptors.limit()))
-    meters.sample("process_start_time_seconds", lambda: _BEGAN)
+    meters.sample("process_start_time_seconds", lambda: began)
 
 
 def _cpu() -> float:

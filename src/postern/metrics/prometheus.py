@@ -48,16 +48,20 @@ class _ProcessCollector(Collector):
             else:
                 family = GaugeMetricFamily(name, metric.help, labels=labels)
             for process, snapshot in self._by_process.items():
-                for values, number in _series(name, snapshot):
+                for values, number in _series(name, metric, snapshot):
                     _add(family, metric, [*values, process], number)
-            if family.samples:
-                yield family
+            yield family
 
 
-def _series(name: str, snapshot: Mapping[str, Any] | None) -> Sequence[Any]:
+def _series(name: str, metric: Described, snapshot: Mapping[str, Any] | None) -> Sequence[Any]:
+    """Return a process's samples. Counters without labels begin at 0: Prometheus sees no increase from nothing to 1, so
+    that an alert about the first failure would not fire."""
     if name == "postern_process_up":
         return [[[], 0 if snapshot is None else 1]]
-    series: Sequence[Any] = (snapshot or {}).get(name, [])
+    if snapshot is None:
+        return []
+    zero = [[[], 0]] if metric.kind == "counter" and not metric.labels else []
+    series: Sequence[Any] = snapshot.get(name, zero)
     return series
 
 

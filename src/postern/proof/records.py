@@ -22,7 +22,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from postern.domain.reviews.review import KEPT, ReviewStatus
+from postern.domain.reviews.review import KEPT
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.sessions.ledger import RecordKind, SealedRecord
 from postern.errors import Malformed
 from postern.proof.canonical import canonical, parse

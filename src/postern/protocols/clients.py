@@ -17,7 +17,9 @@ from postern.domain.secret import Secret
 class NativeCredential:
     """Credentials of a native client. `authority` is the file with the gateway's CA; None means the system's CAs.
 
-    A `password` of None is left out of lines and forms: the client gets it in another way.
+    A `password` of None is left out of lines and forms: the client gets it in another way. `certificate` and `key` are
+    the files of a client certificate, for clients that log in by one. `web_url` is where people open the connection in
+    a browser, without a path.
     """
 
     user: str
@@ -26,6 +28,9 @@ class NativeCredential:
     port: int
     database: str
     authority: Path | None
+    certificate: Path | None = None
+    key: Path | None = None
+    web_url: str = ""
 
     @property
     def netloc(self) -> str:
@@ -44,6 +49,8 @@ class PasswordSource(StrEnum):
     PROMPT = "prompt"  # the client asks for it
     ENVIRONMENT = "environment"  # the client reads it from a variable of the environment
     SETTING = "setting"  # a program gives it to its driver as a separate setting
+    CERTIFICATE = "certificate"  # there is none: the client has a certificate with a private key
+    BROWSER = "browser"  # it needs none: the user logs in to the gateway
     LINE = "line"  # it is in the line, because the line is a file or a set of variables for secrets
 
 
@@ -71,6 +78,7 @@ class ClientLine:
 class NativeClient:
     """How to call the native clients of a protocol.
 
+    - `by_certificate`: it logs in by a client certificate, not by a password.
     - `names` are its programs, the best first; `package` is the package on Debian and Ubuntu, `elsewhere` on macOS.
     - `shows_waiting`: the client itself shows that it waits for a review.
     - `line` is a shell command that logs in with a credential, and asks for the password if it has none;
@@ -94,6 +102,7 @@ class NativeClient:
     socket_arguments: Callable[[Path, str], list[str]] | None = None
     default_database: str = ""
     password_variable: str = ""
+    by_certificate: bool = False
     forms: Mapping[str, CredentialForm] = field(default_factory=dict)
     examples: tuple[str, ...] = ()
     dropped_variables: tuple[str, ...] = ()
@@ -109,7 +118,8 @@ class NativeClient:
     def lines(self, credential: NativeCredential) -> list[ClientLine]:
         """Return how each client logs in, the program first. The password is only in lines that are for secrets, so
         that the other ones can be in a shell's history."""
-        forms = {self.program: CredentialForm(self.line, PasswordSource.PROMPT, self.password_variable), **self.forms}
+        source = PasswordSource.CERTIFICATE if self.by_certificate else PasswordSource.PROMPT
+        forms = {self.program: CredentialForm(self.line, source, self.password_variable), **self.forms}
         without_password = replace(credential, password=None)
         return [
             ClientLine(

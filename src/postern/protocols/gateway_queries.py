@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from postern.domain.targets.target_schema import TargetSchema
 from postern.domain.targets.target_task import TargetTaskKind
@@ -64,6 +64,14 @@ class Query(Protocol):
         """Return the rows that are complete now. Raises ProtocolViolation."""
 
 
+@runtime_checkable
+class QueryInSteps(Query, Protocol):
+    """A query that needs several round trips."""
+
+    def request(self) -> bytes:
+        """Return the bytes to send before the next read, once; empty while a response is incomplete."""
+
+
 class Script(Protocol):
     """The client that runs one script for `exec`: it sends the text and recognises its end. Without I/O."""
 
@@ -83,14 +91,44 @@ class Script(Protocol):
         """Return 0 if the script ran to its end without an error."""
 
 
+@runtime_checkable
+class PollingScript(Script, Protocol):
+    """A script that asks again after a pause, until the target has finished something."""
+
+    @property
+    def pause(self) -> float:
+        """Return how many seconds to wait before what `feed` has just returned is sent."""
+
+
+class ScriptRequest(NamedTuple):
+    """One request: the place of its statement in the script, its bytes, and its text as it is recorded."""
+
+    start: int
+    end: int
+    data: bytes
+    text: str
+
+
+@runtime_checkable
+class ScriptInSteps(Script, Protocol):
+    """A script whose statements are requests of their own, sent one after another, and that name their database."""
+
+    def use_database(self, name: str | None) -> None:
+        """Set the target's default database, before `start`. Empty if it has none; None if the gateway does not know
+        it."""
+
+    def requests(self) -> Sequence[ScriptRequest]:
+        """Return all requests as a preview judges them. Raises Invalid if they depend on an unknown database."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """A query about the target's catalogue.
 
-    `values` are the names of arguments, in the order of the statement's parameters. `shape` makes the answer from all
-    rows. `overhead` is the maximum number of bytes of JSON that a row adds besides its cells, of which `shown` returns
-    those that the answer has. `missing` is the error if there is no row, where that means that the object does not
-    exist.
+    `values` are the names of arguments, in the order of the statement's parameters; `database` is the login's. `shape`
+    makes the answer from all rows. `overhead` is the maximum number of bytes of JSON that a row adds besides its cells,
+    of which `shown` returns those that the answer has. `missing` is the error if there is no row, where that means that
+    the object does not exist.
     """
 
     statement: str

@@ -15,7 +15,8 @@ class DatabaseUri:
 
     `schemes` is a pattern. `names` are aliases of settings, and `modes` are aliases of values of sslmode. If only
     authorities are given, sslmode is `mode_with_root`. `passed_over` are ignored settings, which affect neither the
-    login nor its security. `user_database`: the default database has the user's name.
+    login nor its security. `user_database`: the default database has the user's name. `whole_key`: the agent parses
+    nothing but the database, and the target's key of this name gets the URI as it is.
     """
 
     subtype: str
@@ -26,6 +27,7 @@ class DatabaseUri:
     modes: Mapping[str, str] = field(default_factory=dict)
     user_database: bool = False
     mode_with_root: str = "prefer"
+    whole_key: str = ""
 
     @property
     def example(self) -> str:

@@ -5,13 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from postern.protocols.cloudwatch.spec import CLOUDWATCH
 from postern.protocols.command.spec import COMMAND
+from postern.protocols.dynamodb.spec import DYNAMODB
+from postern.protocols.httpproxy.spec import HTTPPROXY
+from postern.protocols.mongodb.spec import MONGODB
 from postern.protocols.mysql.spec import MYSQL
 from postern.protocols.postgres.spec import POSTGRES
 from postern.protocols.spec import ProtocolSpec
 from postern.protocols.ssh.spec import SSH
+from postern.protocols.tcp.spec import TCP
 
-PROTOCOLS: Final[Mapping[str, ProtocolSpec]] = {spec.name: spec for spec in (POSTGRES, MYSQL, SSH, COMMAND)}
+_SPECS: Final = (
+    POSTGRES,
+    MYSQL,
+    MONGODB,
+    HTTPPROXY,
+    DYNAMODB,
+    CLOUDWATCH,
+    SSH,
+    TCP,
+    COMMAND,
+)
+
+PROTOCOLS: Final[Mapping[str, ProtocolSpec]] = {spec.name: spec for spec in _SPECS}
 
 COMMAND_PROTOCOL: Final = COMMAND.name  # used for any target that has a command and no protocol of its own
 SSH_PROTOCOL: Final = SSH.name

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol, TypeVar
 
-from postern.interception.events import Completed, Operation, Output, Resized, Rows
+from postern.interception.events import Completed, Note, Operation, Output, Resized, Rows
 from postern.interception.verdicts import Refuse, Warn
 
 T = TypeVar("T")
 
 TARGET_GONE: Final = "08006"  # the code of the last error when the target has closed the connection
+# … and of sessions that were ended, where a protocol distinguishes that from a shutdown.
+KILLED: Final = "57014"
+ACCESS_ENDED: Final = "28000"
 
 
 class Side(Enum):
@@ -31,7 +34,16 @@ class Handshake(Protocol):
     async def read(self, size: int) -> bytes:
         """Exactly `size` bytes."""
 
+    async def peek(self, size: int) -> bytes:
+        """The next `size` bytes once they have arrived; they stay unread. A wait that is cancelled loses none."""
+
+    def read_buffered(self, size: int) -> bytes | None:
+        """The next `size` bytes if they have arrived, else None, and nothing is read."""
+
     def write(self, data: bytes) -> None: ...
+
+    def write_later(self, data: bytes) -> None:
+        """Send this before the bytes that are written next, together with them."""
 
     @property
     def buffered(self) -> int:
@@ -75,6 +87,16 @@ class UnrecordedOutput:
         self.data = data
 
 
+class RedactedOutput:
+    """Bytes for the client that contain a secret. `recorded` is what the recording has instead of them."""
+
+    __slots__ = ("data", "recorded")
+
+    def __init__(self, data: bytes, recorded: bytes) -> None:
+        self.data = data
+        self.recorded = recorded
+
+
 class Reply:
     """Bytes for the target that answer a message of its own, without the client."""
 
@@ -84,7 +106,7 @@ class Reply:
         self.data = data
 
 
-Piece = bytes | UnrecordedOutput | Rows | Output | Completed | Reply
+Piece = bytes | UnrecordedOutput | RedactedOutput | Rows | Output | Completed | Reply
 
 
 @dataclass(slots=True)
@@ -124,7 +146,7 @@ class Wire:
     def feed_client(self, data: bytes) -> None:
         raise NotImplementedError
 
-    def poll_client(self) -> bytes | Request | Resized | None:
+    def poll_client(self) -> bytes | Request | Resized | Operation | Note | None:
         """Return bytes for the target that need no judgement, a request to judge, or an event that is only recorded.
         None: feed more bytes."""
         raise NotImplementedError
@@ -165,9 +187,20 @@ class Wire:
         """Encode the event, with the changes that interceptors made."""
         raise NotImplementedError
 
+    def take_preface(self) -> RedactedOutput | None:
+        """Return what the client is sent before the bytes that `render` or `abort_response` has just returned, if that
+        is recorded otherwise than it is sent. Each is returned once."""
+        return None
+
     def abort_response(self, event: Rows | Output, refusal: Refuse) -> bytes:
         """The response was refused. Return bytes for the client in its place; the rest is discarded."""
         raise NotImplementedError
+
+    @property
+    def half_open(self) -> bool:
+        """Whether each direction ends alone, as in TCP: a side that sends no more can still receive. A session that
+        ends otherwise resets both connections, so that no side takes what it has received for complete."""
+        return False
 
     @property
     def open_batch(self) -> int:

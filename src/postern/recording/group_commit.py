@@ -2,13 +2,17 @@
 
 A sync of the disk costs milliseconds, whether it covers one record or many. All sessions therefore share one round of
 syncs per interval. A client can receive output that is appended but not yet synced: a crash of the process loses
-nothing, and a crash of the machine loses one interval at most.
+nothing, and a crash of the machine loses at most what was appended since the last round of syncs began.
+
+The interval is the pause between two rounds. After a long round, as with many busy sessions or a slow disk, the pause
+is longer, at most LONGEST_PAUSE, so that the syncs leave the processor to the sessions.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +28,9 @@ log = logging.getLogger(__name__)
 # An ended session waits for the next round, which seals all ended spools together, but no longer than this.
 _PATIENCE = 0.1
 
+PAUSES = 4  # a pause is so many times as long as the round of syncs before it …
+LONGEST_PAUSE = 0.5  # … but no longer than so many seconds
+
 
 class _Ended(NamedTuple):
     spool: Spool
@@ -35,14 +42,14 @@ class GroupCommit:
     """Every `interval` seconds, syncs each dirty spool and seals each ended one.
 
     A spool that cannot be synced is marked as failed, so that its session ends at its next append; the others continue.
-    If the disk is slower than the interval, rounds follow each other without a pause. When `space` runs short, no
-    session should start, and the open spools are stopped.
+    When `space` runs short, no session should start, and the open spools are stopped.
 
     Sealing has its own thread, so that compressing a long recording does not delay syncs.
     """
 
     def __init__(self, interval: float, space: Space | None = None) -> None:
         self._interval = interval
+        self._pause = interval  # before the next round of syncs
         self._space = space
         self._spools: set[Spool] = set()
         self._ended: list[_Ended] = []
@@ -92,7 +99,7 @@ class GroupCommit:
             late = self._stopping
         if late:
             self._round()
-        elif soon or self._interval > _PATIENCE:
+        elif soon or self._pause > _PATIENCE:
             self._wake.set()
 
     def close(self) -> None:
@@ -105,19 +112,34 @@ class GroupCommit:
         self._sealing.shutdown()
 
     def _run(self) -> None:
+        due = time.monotonic() + self._pause
         while not self._stopping:
-            self._wake.wait(self._interval)
+            self._wake.wait(max(0.0, due - time.monotonic()))
             self._wake.clear()
+            started = time.monotonic()
+            if started < due and not self._stopping:
+                self._seal_ended()
+                continue
             self._round()
+            ended = time.monotonic()
+            self._pause = max(self._interval, min(PAUSES * (ended - started), LONGEST_PAUSE))
+            due = ended + self._pause
 
     def _round(self) -> None:
         self._check_space()
+        self._seal_ended()
+        self._sync_dirty()
+
+    def _seal_ended(self) -> None:
         with self._lock:
             ended, self._ended = self._ended, []
             self._sealed |= {recording.spool.path for recording in ended}
-            dirty = [spool for spool in self._spools if spool.dirty]
         if ended:
             self._sealing.submit(self._seal, ended)
+
+    def _sync_dirty(self) -> None:
+        with self._lock:
+            dirty = [spool for spool in self._spools if spool.dirty]
         for spool in dirty:
             try:
                 spool.sync()

@@ -7,6 +7,7 @@ home/recordings/                                      stored, unless another blo
 
 from __future__ import annotations
 
+import functools
 import os
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 
 
+@functools.lru_cache(maxsize=64)
 def spool_folder(home: Path, worker: str) -> Path:
     return home / "spool" / worker
 
@@ -27,8 +29,12 @@ def spool_path(home: Path, worker: str, session: UUID, segment: int = 1) -> Path
 
 
 def sealed_path(home: Path, session: UUID, started_at: datetime, segment: int = 1) -> Path:
-    name = f"{_stem(session, segment)}{SEALED_SUFFIX}"
-    return sealed_folder(home) / f"{started_at:%Y}" / f"{started_at:%m}" / name
+    return _month_folder(home, started_at.year, started_at.month) / f"{_stem(session, segment)}{SEALED_SUFFIX}"
+
+
+@functools.lru_cache(maxsize=64)
+def _month_folder(home: Path, year: int, month: int) -> Path:
+    return sealed_folder(home) / f"{year:04}" / f"{month:02}"
 
 
 def sealed_folder(home: Path) -> Path:

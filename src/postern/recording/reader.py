@@ -20,6 +20,7 @@ from postern.recording.record_format import (
     MAX_HEADER,
     MAX_PAYLOAD,
     PREFIX,
+    UNWRITTEN,
     Header,
     decode,
     decode_header,
@@ -118,6 +119,8 @@ class SegmentReader:
             if self._expected is not None and self.intact != self._expected:
                 raise Malformed(f"the segment ends early; it should have {self._expected} bytes")
             return None
+        if self._expected is None and prefix == UNWRITTEN[: len(prefix)]:
+            return None  # a spool's space for more records
         if len(prefix) < PREFIX.size:
             raise Malformed("incomplete record")
         length, kind, micros = PREFIX.unpack(prefix)

@@ -6,7 +6,8 @@ A recording is a series of segments, each a file: a header, followed by records.
     record       u32 payload length · u8 kind · u64 microseconds since start · payload · u32 crc32 of all before
 
 A record that is incomplete or has a wrong checksum is where a crash cut the file: reading stops before it. The last
-record of a segment is an End; a segment without one was cut. Texts are UTF-8 in which lone surrogates are allowed, so
+record of a segment is an End; a segment without one was cut. Zeros can follow the records of a segment that is being
+written: space for more of them. Texts are UTF-8 in which lone surrogates are allowed, so
 that bytes without a valid encoding survive a round trip.
 """
 
@@ -21,6 +22,9 @@ from functools import lru_cache
 from typing import Final
 from uuid import UUID
 from zlib import crc32
+
+from librt.strings import BytesWriter, write_i32_le, write_i64_le
+from mypy_extensions import i32, i64
 
 from postern.domain.sessions.results import Mask
 from postern.errors import Malformed
@@ -54,6 +58,7 @@ RESIZED: Final = 7
 MASKED: Final = 8
 
 PREFIX = struct.Struct("<IBQ")
+UNWRITTEN = bytes(PREFIX.size)  # where a spool has no record yet; no kind has the number 0
 CRC = struct.Struct("<I")
 FILE_PREFIX = struct.Struct("<8sHI")
 
@@ -62,7 +67,8 @@ _COMPLETED = struct.Struct("<QqQIII")  # exchange, rows or -1, micros, sizes of 
 _REFUSAL = struct.Struct("<QII")  # exchange, sizes of rule and message
 _MASKED = struct.Struct("<QIIIHI")  # exchange, at, size, rows, number of masks and of marks
 _MASK = struct.Struct("<HHH")  # sizes of rule and strategy, number of information types
-_NAME = struct.Struct("<H")  # size of an information type's name
+_NAME = struct.Struct("<H")  # size of an information type's or column's name, or the number of names
+_MAX_NAME = 0xFFFF
 _MARK = struct.Struct("<HBQHI")  # number of the mask, whole, count, number of columns, bytes of rows
 _RESIZED = struct.Struct("<II")  # columns and rows
 _LENGTH = struct.Struct("<i")  # of a bind value; -1 is NULL
@@ -73,10 +79,9 @@ _PHASES = (Phase.PREPARE, RUN)
 _crc32: Final = crc32
 _pack_crc: Final = CRC.pack
 _pack_prefix: Final = PREFIX.pack
-_pack_operation: Final = struct.Struct(PREFIX.format + _OPERATION.format[1:]).pack
-_pack_completed: Final = struct.Struct(PREFIX.format + _COMPLETED.format[1:]).pack
 _OPERATION_SIZE: Final = _OPERATION.size
 _COMPLETED_SIZE: Final = _COMPLETED.size
+_SMALL: Final = 4096  # bytes of output that are copied rather than joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +169,7 @@ def encode(event: Event, micros: int) -> bytes:
     """
     try:
         record = _encode(event, micros)
-    except (struct.error, ValueError) as error:
+    except (struct.error, ValueError, OverflowError) as error:
         raise Malformed(f"this {type(event).__name__} cannot be recorded: {error}") from error
     if len(record) > MAX_PAYLOAD:
         raise Malformed(f"this {type(event).__name__} is larger than {MAX_PAYLOAD} bytes and cannot be recorded")
@@ -204,30 +209,25 @@ def decode(kind: int, payload: bytes) -> Event:
 
 def _encode_operation(event: Operation, micros: int) -> bytes:
     text = event.text.encode("utf-8", "surrogatepass")
-    values = _encode_values(event.values) if event.values else b""
-    head = _pack_operation(
-        _OPERATION_SIZE + len(text) + len(values),
-        OPERATION,
-        micros,
-        event.exchange,
-        event.phase is RUN,
-        event.truncated,
-        len(event.values),
-        len(text),
-    )
-    data = head + text + values
-    return data + _pack_crc(_crc32(data))
-
-
-def _encode_values(values: tuple[bytes | None, ...]) -> bytes:
-    parts: list[bytes] = []
+    values = event.values
+    size: i64 = _OPERATION_SIZE + len(text) + 4 * len(values)
+    for value in values:
+        if value is not None:
+            size += len(value)
+    record = _begin(OPERATION, micros, size)
+    write_i64_le(record, _check_unsigned(event.exchange))
+    record.append(1 if event.phase is RUN else 0)
+    record.append(1 if event.truncated else 0)
+    write_i32_le(record, i32(len(values)))
+    write_i32_le(record, i32(len(text)))
+    record.write(text)
     for value in values:
         if value is None:
-            parts.append(_LENGTH.pack(-1))
+            write_i32_le(record, -1)
         else:
-            parts.append(_LENGTH.pack(len(value)))
-            parts.append(value)
-    return b"".join(parts)
+            write_i32_le(record, i32(len(value)))
+            record.write(value)
+    return _finish(record)
 
 
 def _decode_operation(payload: bytes) -> Operation:
@@ -247,12 +247,19 @@ def _decode_operation(payload: bytes) -> Operation:
 
 def _encode_shown(event: ClientOutput, micros: int) -> bytes:
     data = event.data
-    head = _pack_prefix(len(data), SHOWN, micros)
-    return b"".join((head, data, _pack_crc(_crc32(data, _crc32(head)))))
+    if len(data) > _SMALL:
+        head = _pack_prefix(len(data), SHOWN, micros)
+        return b"".join((head, data, _pack_crc(_crc32(data, _crc32(head)))))
+    record = _begin(SHOWN, micros, len(data))
+    record.write(data)
+    return _finish(record)
 
 
 def _encode_masked(event: Masked, micros: int) -> bytes:
-    """Encode marks. Each mask is written once, and marks refer to it. Most results of a session have the same ones."""
+    """Encode marks. Each mask is written once, and marks refer to it. Most results of a session have the same ones.
+
+    Names of columns follow all marks, if any mark has some: older readers stop before them.
+    """
     numbers: dict[Mask, int] = {}
     parts: list[bytes] = []
     for mark in event.marks:
@@ -263,7 +270,14 @@ def _encode_masked(event: Masked, micros: int) -> bytes:
             mark.rows,
         )
     head = _MASKED.pack(event.exchange, event.at, event.size, event.rows, len(numbers), len(event.marks))
+    if any(mark.names for mark in event.marks):
+        parts += [_encode_names(mark.names[:_MAX_NAME]) for mark in event.marks]
     return _record(MASKED, micros, b"".join([head, *map(_encode_mask, numbers), *parts]))
+
+
+def _encode_names(names: tuple[str, ...]) -> bytes:
+    encoded = [name.encode("utf-8", "surrogatepass")[:_MAX_NAME] for name in names]
+    return b"".join([_NAME.pack(len(encoded)), *(_NAME.pack(len(name)) + name for name in encoded)])
 
 
 @lru_cache(maxsize=64)
@@ -293,7 +307,21 @@ def _decode_masked(payload: bytes) -> Masked:
         columns, position = _take(payload, position + _MARK.size, 2 * width)
         bits, position = _take(payload, position, length)
         marks.append(Mark(masks[number], struct.unpack(f"<{width}H", columns), bits, count, bool(whole)))
+    if position < len(payload):
+        for mark in marks:
+            mark.names, position = _decode_names(payload, position)
     return Masked(exchange, at, size, rows, marks)
+
+
+def _decode_names(payload: bytes, at: int) -> tuple[tuple[str, ...], int]:
+    (count,) = _NAME.unpack_from(payload, at)
+    at += _NAME.size
+    names: list[str] = []
+    for _ in range(count):
+        (size,) = _NAME.unpack_from(payload, at)
+        name, at = _take(payload, at + _NAME.size, size)
+        names.append(name.decode("utf-8", "replace"))
+    return tuple(names), at
 
 
 def _decode_mask(payload: bytes, at: int) -> tuple[Mask, int]:
@@ -309,28 +337,24 @@ def _decode_mask(payload: bytes, at: int) -> tuple[Mask, int]:
 
 
 def _encode_completed(event: Completed, micros: int) -> bytes:
-    texts = event.tag.encode("utf-8", "surrogatepass")
-    tag_size = len(texts)
-    code_size = error_size = 0
+    tag = event.tag.encode("utf-8", "surrogatepass")
+    code = error = b""
     if event.error_code or event.error:
         code = event.error_code.encode("utf-8", "surrogatepass")
         error = event.error.encode("utf-8", "surrogatepass")
-        code_size, error_size = len(code), len(error)
-        texts += code + error
     rows = event.rows
-    head = _pack_completed(
-        _COMPLETED_SIZE + len(texts),
-        COMPLETED,
-        micros,
-        event.exchange,
-        -1 if rows is None else rows,
-        event.micros,
-        tag_size,
-        code_size,
-        error_size,
-    )
-    data = head + texts
-    return data + _pack_crc(_crc32(data))
+    record = _begin(COMPLETED, micros, _COMPLETED_SIZE + len(tag) + len(code) + len(error))
+    write_i64_le(record, _check_unsigned(event.exchange))
+    write_i64_le(record, -1 if rows is None else i64(rows))
+    write_i64_le(record, _check_unsigned(event.micros))
+    write_i32_le(record, i32(len(tag)))
+    write_i32_le(record, i32(len(code)))
+    write_i32_le(record, i32(len(error)))
+    record.write(tag)
+    if code or error:
+        record.write(code)
+        record.write(error)
+    return _finish(record)
 
 
 def _decode_completed(payload: bytes) -> Completed:
@@ -374,6 +398,30 @@ def _encode_end(event: End, micros: int) -> bytes:
 def _decode_end(payload: bytes) -> End:
     values = json.loads(payload)
     return End(str(values["reason"]), bool(values["goes_on"]))
+
+
+def _begin(kind: int, micros: int, size: i64) -> BytesWriter:
+    """Return the beginning of a record with a payload of `size` bytes. Raises ValueError for one that is too large."""
+    if size > MAX_PAYLOAD:
+        raise ValueError(f"it is larger than {MAX_PAYLOAD} bytes")
+    record = BytesWriter()
+    write_i32_le(record, i32(size))
+    record.append(kind)
+    write_i64_le(record, _check_unsigned(micros))
+    return record
+
+
+def _finish(record: BytesWriter) -> bytes:
+    """Return a record with its checksum."""
+    crc: i64 = _crc32(record.getvalue())
+    write_i32_le(record, i32(crc if crc < 1 << 31 else crc - (1 << 32)))
+    return record.getvalue()
+
+
+def _check_unsigned(number: int) -> i64:
+    if number < 0:
+        raise ValueError(f"{number} is negative")
+    return i64(number)
 
 
 def _record(kind: int, micros: int, payload: bytes) -> bytes:

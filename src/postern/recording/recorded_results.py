@@ -6,14 +6,14 @@ its rows are known, wherever the reading began.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from postern.domain.sessions.results import CUT, CellMasks, Finished, Mask, Problem, Result, ResultColumns, Row
 from postern.domain.sessions.session import EndReason
 from postern.errors import PosternError
-from postern.interception.events import ClientOutput, Completed, Event, Masked, Note, Refusal
+from postern.interception.events import ClientOutput, Completed, Event, Mark, Masked, Note, Refusal
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
 from postern.recording.recording_rendering import Gap, describe_note
 
@@ -23,6 +23,16 @@ class ResultReader(Protocol):
 
     def feed(self, data: bytes) -> list[Result]:
         """Decode the next bytes of the stream, cut anywhere; return what is complete."""
+        ...
+
+
+@runtime_checkable
+class NamedColumns(ResultReader, Protocol):
+    """A decoder whose columns are not those of the wire, which marks have the names of."""
+
+    def find_columns(self, names: Sequence[str], *, whole: bool = False) -> tuple[int, ...]:
+        """Return the columns of the current result, each once, that show the values of the wire's columns. `whole`:
+        only those that show nothing else."""
         ...
 
 
@@ -97,7 +107,9 @@ class _Output:
         for part in parts:
             yield from self._release(self._reader.feed(data[position : part.at]))
             position = part.at + part.size
-            yield from self._release(_with_masks(self._reader.feed(data[part.at : position]), part), part)
+            results = self._reader.feed(data[part.at : position])
+            numbered = _number_columns(part, self._reader)
+            yield from self._release(_with_masks(results, numbered), numbered)
         yield from self._release(self._reader.feed(data[position:]))
 
     def rest(self) -> Iterator[Result]:
@@ -119,6 +131,21 @@ class _Output:
             yield result
 
 
+def _number_columns(part: Masked, reader: ResultReader) -> Masked:
+    """Return the part with marks of the reader's columns."""
+    if not isinstance(reader, NamedColumns) or not any(mark.names for mark in part.marks):
+        return part
+    marks: list[Mark] = []
+    for mark in part.marks:
+        columns = reader.find_columns(mark.names)
+        whole = reader.find_columns(mark.names, whole=True) if mark.whole else ()
+        some = tuple(column for column in columns if column not in whole)
+        marks += [
+            replace(mark, columns=found, whole=is_whole) for found, is_whole in ((whole, True), (some, False)) if found
+        ]
+    return replace(part, marks=marks)
+
+
 def _masks_of_columns(part: Masked, width: int) -> tuple[Mask | None, ...]:
     """Return the masks of columns that rules mask as a whole."""
     masks: list[Mask | None] = [None] * width
@@ -135,12 +162,12 @@ def _with_masks(results: Iterable[Result], part: Masked) -> Iterator[Result]:
     for mark in part.marks:
         for row in _rows_of(mark.rows):
             in_one.setdefault(row, []).extend((column, mark.mask) for column in mark.columns)
-    common: CellMasks = tuple(sorted(in_all_rows))
+    common: CellMasks = tuple(sorted(set(in_all_rows)))
     number = 0
     for result in results:
         if isinstance(result, Row):
             own = in_one.get(number)
-            yield Row(result.cells, tuple(sorted(in_all_rows + own)) if own else common)
+            yield Row(result.cells, tuple(sorted({*in_all_rows, *own})) if own else common)
             number += 1
         else:
             yield result

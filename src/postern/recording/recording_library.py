@@ -9,7 +9,9 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 from uuid import UUID
 
 from postern.domain.rules.trial import Step
@@ -18,7 +20,7 @@ from postern.domain.sessions.results import Result
 from postern.domain.sessions.segment import Segment
 from postern.domain.sessions.session import Session, require_recording
 from postern.domain.text import one_line
-from postern.errors import Malformed, NotFound, PosternError
+from postern.errors import Invalid, Malformed, NotFound, PosternError
 from postern.interception.events import Event, Operation
 from postern.recording import recording_timeline, seek
 from postern.recording.layout import SEALED_SUFFIX, SPOOL_SUFFIX, read_sealed_name, read_spool_name, sealed_folder
@@ -44,12 +46,21 @@ CHANGED = "its bytes differ from those that were stored"
 __all__ = ["Gap", "RecordingLibrary", "Renderer", "ResultReader", "describe", "text_of"]
 
 
+class Archive(Protocol):
+    """A format of other tools, in which the sessions of a protocol can be exported."""
+
+    def __call__(self, records: Iterable[tuple[int, object]], start: datetime, connection: str) -> Iterator[bytes]:
+        """Yield the file in pieces. Records are (microseconds since the start, event)."""
+
+
 class RecordingLibrary:
     """Reader of recordings.
 
     Three maps by protocol: `renderers` (without one, output is replayed as raw bytes), `readers` (without one, there
     are no results) and `answers` (without one, answers are lines). `framed` lists protocols in which each output record
-    is whole messages, so that rendering can start at any record. Without `stored`, only local segments are found.
+    is whole messages, so that rendering can start at any record. `numbers` return the exchange of an output record, in
+    protocols whose requests run at the same time; `archives` write sessions in formats of other tools. Without
+    `stored`, only local segments are found.
 
     Methods that use the blob store raise Unavailable if it does not answer, and Gone if the recording was purged.
     """
@@ -62,7 +73,12 @@ class RecordingLibrary:
         framed: Iterable[str] = (),
         stored: StoredSegments | None = None,
         answers: Mapping[str, Callable[[], AnswerReader]] | None = None,
+        *,
+        numbers: Mapping[str, Callable[[bytes], int]] | None = None,
+        archives: Mapping[str, Callable[[], Archive]] | None = None,
     ) -> None:
+        self._numbers = numbers or {}
+        self._archives = archives or {}
         self._answers = answers or {}
         self._home = home
         self._renderers = renderers
@@ -153,12 +169,24 @@ class RecordingLibrary:
         """Yield the session's timeline. `output` limits the bytes of output per exchange. Starts as `moments` does."""
         reading = self.reading(session)
         protocol = reading.protocol()
+        number_of = self._numbers.get(protocol)
         if output:
-            return recording_timeline.exchanges(
-                self.rendered_records(session, since), output, in_turn=protocol not in self._framed
-            )
+            in_turn = number_of is not None or protocol not in self._framed
+            rendered = self.rendered_records(session, since)
+            return recording_timeline.exchanges(rendered, output, in_turn=in_turn, number_of=number_of)
         records = seek.without_rendering(reading.records(seek.first_segment(reading, since)))
-        return recording_timeline.exchanges(records, 0, in_turn=True)
+        return recording_timeline.exchanges(records, 0, in_turn=True, number_of=number_of)
+
+    def archive(self, session: Session, start: datetime) -> Iterator[bytes]:
+        """Yield the session in the format of other tools for its protocol.
+
+        Raises NotFound if there is no recording, and Invalid for a protocol without such a format.
+        """
+        protocol = self.protocol(session)
+        make = self._archives.get(protocol)
+        if make is None:
+            raise Invalid("format: only sessions of HTTP have an archive; export this one as timeline", field="format")
+        return make()(self.records(session), start, session.connection)
 
     def tail(self, session: Session | UUID, since: int = 0) -> RecordingTail:
         """Follow a session that runs, has ended, or whose recording has not started. Starts as `moments` does."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import codecs
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from postern.domain.sessions.recorded import ERROR, OUTPUT, Exchange, Kind, MaskedValues
-from postern.interception.events import Completed, Event, Masked, Note, Operation, Phase, Refusal
+from postern.interception.events import ClientOutput, Completed, Event, Masked, Note, Operation, Phase, Refusal
 from postern.recording.recording_rendering import Gap, as_bytes, describe_note, text_of
 
 _decoder = codecs.getincrementaldecoder("utf-8")
@@ -24,12 +24,15 @@ _MOST_BYTES = 4 << 20
 Told = tuple[int, Event | Gap, list[tuple[Kind, bytes]]]
 
 
-def exchanges(events: Iterable[Told], output: int, *, in_turn: bool) -> Iterator[Exchange]:
+def exchanges(
+    events: Iterable[Told], output: int, *, in_turn: bool, number_of: Callable[[bytes], int] | None = None
+) -> Iterator[Exchange]:
     """Yield exchanges. `output` limits the bytes of output of each.
 
-    `in_turn`: output answers the oldest request that has not ended; otherwise it belongs to the latest one.
+    `in_turn`: output answers the oldest request that has not ended; otherwise it belongs to the latest one. With
+    `number_of`, requests run at the same time, and it returns the number of the exchange that recorded output answers.
     """
-    waiting = _Waiting(output, in_turn=in_turn)
+    waiting = _Waiting(output, in_turn=in_turn, number_of=number_of)
     for micros, event, pieces in events:
         waiting.take(micros, event, pieces)
         yield from waiting.ready()
@@ -37,7 +40,8 @@ def exchanges(events: Iterable[Told], output: int, *, in_turn: bool) -> Iterator
 
 
 class _Waiting:
-    def __init__(self, output: int, *, in_turn: bool) -> None:
+    def __init__(self, output: int, *, in_turn: bool, number_of: Callable[[bytes], int] | None) -> None:
+        self._number_of = number_of
         self._row: deque[Exchange] = deque()
         self._output = output
         self._in_turn = in_turn
@@ -57,7 +61,13 @@ class _Waiting:
         elif isinstance(event, Gap):
             self._add(Exchange(micros, note=f"[note] {event}", ended=True))
         elif pieces and self._output:
-            self._show(micros, pieces)
+            self._show(micros, pieces, self._number(event))
+
+    def _number(self, event: Event | Gap) -> int:
+        """Return the exchange that this is output of, or 0 if only the order tells."""
+        if self._number_of is None or not isinstance(event, ClientOutput):
+            return 0
+        return self._number_of(event.data)
 
     def ready(self) -> Iterator[Exchange]:
         while self._row and (self._row[0].ended or len(self._row) > _MOST or self._size > _MOST_BYTES):
@@ -82,6 +92,8 @@ class _Waiting:
             return
         for exchange in self._row:
             if exchange.note or exchange.number > event.exchange:
+                continue
+            if self._number_of is not None and exchange.number != event.exchange:
                 continue
             if exchange.number == event.exchange and not exchange.ended:
                 exchange.duration, exchange.rows, exchange.tag = event.micros, event.rows, _readable(event.tag)
@@ -115,8 +127,8 @@ class _Waiting:
                 values.info_types.update(mark.mask.info_types)
                 values.count += count
 
-    def _show(self, micros: int, pieces: list[tuple[Kind, bytes]]) -> None:
-        exchange = self._find_answered()
+    def _show(self, micros: int, pieces: list[tuple[Kind, bytes]], number: int) -> None:
+        exchange = self._find_answered() if not number else self._find_numbered(number)
         if exchange is None:
             exchange = Exchange(micros, ended=self._in_turn)
             self._add(exchange)
@@ -128,6 +140,9 @@ class _Waiting:
             data += content[: max(room, 0)]
             self._size += min(len(content), max(room, 0))
             exchange.output_truncated = exchange.output_truncated or len(content) > room
+
+    def _find_numbered(self, number: int) -> Exchange | None:
+        return next((exchange for exchange in self._row if exchange.number == number and not exchange.note), None)
 
     def _find_answered(self) -> Exchange | None:
         open_ones = (exchange for exchange in self._row if not exchange.note and not exchange.ended)

@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 GATEWAY_STOPPED = "gateway stopped without closing this session; closed at next start"
 BROKEN_SUFFIX = ".broken"
+_CHUNK = 1024 * 1024
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -168,15 +169,32 @@ def _mark_and_seal(session: UUID, path: Path, *, mark: EndMark | None) -> Recove
     """Seal a segment. `mark` is only for the last one."""
     with SegmentReader(path) as reader:
         recovered, marked = _survey(session, reader, mark)
+    damage = reader.damage
+    if reader.end is None and not damage and not _is_empty_after(path, reader.intact):
+        damage = f"damaged at byte {reader.intact}: a part is missing"
+        recovered = replace(recovered, damage=damage)
     if reader.end is None:
         micros = (
             0 if recovered.ended_at is None else round((recovered.ended_at - reader.header.started_at) / _MICROSECOND)
         )
-        records = _marks(reader.damage, micros, mark, marked=marked)
+        records = _marks(damage, micros, mark, marked=marked)
         recovered = replace(recovered, size=recovered.size + _append(path, reader.intact, records))
+    elif path.stat().st_size > reader.intact:  # its worker died before it gave back the space for more records
+        os.truncate(path, reader.intact)
     header = reader.header
     seal(path, sealed_path(home_of(path.parent), session, header.started_at, header.segment))
     return recovered
+
+
+def _is_empty_after(path: Path, intact: int) -> bool:
+    """Return whether only zeros follow the records: space for more. After a crash of the machine, a part of what was
+    not synced can be there without what preceded it."""
+    with path.open("rb") as spool:
+        spool.seek(intact)
+        while part := spool.read(_CHUNK):
+            if part.strip(b"\0"):
+                return False
+    return True
 
 
 def _survey(session: UUID, reader: SegmentReader, mark: EndMark | None = None) -> tuple[Recovered, bool]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from io import FileIO
 from pathlib import Path
+from typing import BinaryIO
 
 import zstandard
 
@@ -51,28 +53,38 @@ def _attempt(step: Callable[..., None], *arguments: object) -> Exception | None:
 
 
 def _pack(spool_path: Path, sealed_path: Path, compressor: zstandard.ZstdCompressor) -> None:
-    if sealed_path.exists():
+    if os.path.exists(sealed_path):
         return
-    if not spool_path.exists():
-        raise NotFound(f"the recording {spool_path.name} does not exist, so it cannot be sealed")
-    make_folder(sealed_path.parent)
-    partial = sealed_path.with_name(sealed_path.name + ".partial")
-    _compress(spool_path, partial, compressor)
+    try:
+        source = os.open(spool_path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise NotFound(f"the recording {spool_path.name} does not exist, so it cannot be sealed") from None
+    partial = f"{sealed_path}.partial"
+    with open(source, "rb", buffering=0) as plain, open(_create(partial, sealed_path.parent), "wb") as packed:
+        _compress(plain, packed, compressor)
     os.replace(partial, sealed_path)
 
 
-def _compress(source: Path, target: Path, compressor: zstandard.ZstdCompressor) -> None:
-    """Write `target` from the start, over what an earlier attempt left, and make it durable.
+def _create(path: str, folder: Path) -> int:
+    """Open a file to write it from the start, over what an earlier attempt left. Return its descriptor."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, FILE_MODE)
+    except FileNotFoundError:
+        make_folder(folder)
+        return os.open(path, flags, FILE_MODE)
+
+
+def _compress(plain: FileIO, packed: BinaryIO, compressor: zstandard.ZstdCompressor) -> None:
+    """Compress a file into another one, and make that durable.
 
     The frame contains its content's size and checksum, so that a reader can detect a cut one.
     """
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
-    with source.open("rb", buffering=0) as plain, os.fdopen(descriptor, "wb") as packed:
-        size = os.fstat(plain.fileno()).st_size
-        # A streaming context takes megabytes, whatever the size; most recordings have a few hundred bytes.
-        if size <= _CHUNK:
-            packed.write(compressor.compress(plain.read()))
-        else:
-            compressor.copy_stream(plain, packed, size=size, read_size=_CHUNK, write_size=_CHUNK)
-        packed.flush()
-        os.fsync(packed.fileno())
+    size = os.fstat(plain.fileno()).st_size
+    # A streaming context takes megabytes, whatever the size; most recordings have a few hundred bytes.
+    if size <= _CHUNK:
+        packed.write(compressor.compress(plain.read()))
+    else:
+        compressor.copy_stream(plain, packed, size=size, read_size=_CHUNK, write_size=_CHUNK)
+    packed.flush()
+    os.fsync(packed.fileno())

@@ -72,6 +72,7 @@ class Segments:
                     self.spool.path.name,
                     error.message,
                 )
+        self.spool.end()
         self._commits.finish(self.spool, self._sealed_path(), done, soon=soon)
 
     def _start_next(self, micros: int) -> None:
@@ -88,6 +89,7 @@ class Segments:
             spool.close(sealed=True)
             spool.path.unlink()
             raise
+        done.end()
         self.spool, self._header, self._since = spool, header, micros
         self._empty = spool.size
         self._before += done.size

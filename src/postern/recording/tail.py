@@ -25,6 +25,7 @@ from postern.recording.record_format import CRC, MAX_PAYLOAD, PREFIX, Header, de
 from postern.recording.recorded_results import RecordedResults, ResultReader
 from postern.recording.recording_rendering import Gap, RecordingReplay
 from postern.recording.resync_point import ResyncPoint
+from postern.recording.spool import WINDOW
 
 _READ = 256 * 1024  # bytes
 _PATIENCE = 2.0  # seconds in which unreadable data can still become complete
@@ -250,12 +251,16 @@ class _Growing:
 
     @property
     def behind(self) -> int:
-        return max(0, os.fstat(self._descriptor).st_size - self._at - self._pos)
+        """Return how many bytes were not read yet, at least; space for more records is not counted."""
+        return max(0, os.fstat(self._descriptor).st_size - WINDOW - self._at - self._pos)
 
     def next(self) -> tuple[int, Event, int] | None:
         if not self._has(PREFIX.size):
             return None
         length, kind, micros = PREFIX.unpack_from(self._data, self._pos)
+        if not (length or kind or micros):  # space for more records
+            self._again()
+            return None
         if length > MAX_PAYLOAD:
             self._again()
             raise Malformed(f"a record declares an impossible length of {length} bytes")
@@ -295,6 +300,6 @@ class _Growing:
         return True
 
     def _again(self) -> None:
-        """Discard the buffer: the file can have been truncated and written again."""
+        """Discard the buffer: this part of the file can be written again."""
         self._at += self._pos
         self._data, self._pos = b"", 0

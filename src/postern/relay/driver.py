@@ -14,6 +14,11 @@ either side until it was asked, so that no later request is cancelled by mistake
     RUNS ──link.discarding_response──▶ STOPPING ──target asked, or STOP elapsed──▶ STOPPED ──next response──▶ RUNS
                                      no side is read
 
+Where the protocol is half-open (`Wire.half_open`), the end of one direction is passed on, and the other continues:
+
+    both open ──one side ends──▶ one direction ──the other side ends──▶ closed, once everything was read
+     any of these ──a side is lost before its end, kill, limit──▶ reset: no side takes what it has for complete
+
 A session that is ending has `_closing` set, whatever the other states are. Three waits have a timer each, and they do
 not cancel each other: `_releasing` for output that the wire buffers and for paused input, `_batch_timer` for the rest
 of a batch, and `_timers` for the end of the session.
@@ -35,6 +40,8 @@ from postern.interception.pipeline import Pipeline
 from postern.interception.verdicts import Refuse, Verdict, Warn
 from postern.protocols.wire_base import Side
 from postern.relay.link import Clock, Close, Effect, HoldEffect, Link, Record, Send
+from postern.transport.resets import reset_when_closed
+from postern.transport.stream import Stream
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +49,8 @@ log = logging.getLogger(__name__)
 LINGER = 5.0
 # Seconds that a closing side has to read what it was sent.
 FLUSH = 5.0
+# Seconds for which a side can read nothing of the rest, after a half-open link has ended in both directions.
+STALLED: Final = 60.0
 # Seconds that asking a target to stop can pause the link.
 STOP = 5.0
 # Bytes that a client can send after a held request. Beyond that it is no longer read, so its disconnect goes unnoticed.
@@ -64,6 +73,25 @@ _monotonic: Final = time.monotonic
 
 
 _GIVEN_UP: Final = Refuse("cancelled", "the request was cancelled while it was held, so it did not run")
+
+
+_END_OF: Final = {
+    Side.CLIENT: (EndReason.CLIENT_CLOSED, "the client closed the connection"),
+    Side.TARGET: (EndReason.TARGET_CLOSED, "the target closed the connection"),
+}
+
+
+def _cut_off(transport: asyncio.Transport, reason: str) -> None:
+    """Close a side that would take an end for the regular one. Through a tunnel it gets the reason, unless that would
+    drop data."""
+    if isinstance(transport, Stream) and not transport.get_write_buffer_size():
+        transport.reset(reason)
+        return
+    reset_when_closed(transport)
+    if transport.get_extra_info("ssl_object") is None:
+        transport.close()
+    else:
+        transport.abort()  # closing TLS would tell the peer that it has everything
 
 
 def clock_since(started: float) -> Clock:
@@ -121,6 +149,8 @@ class Driver:
         self._target: asyncio.Transport | None = None
         self._throttled: set[Side] = set()
         self._closing: EndReason | None = None
+        self._finished: list[Side] = []  # sides of a half-open link that send no more, in this order
+        self._is_complete = False  # a half-open link has ended in both directions
         self._timers: list[asyncio.TimerHandle] = []
         self._releasing: asyncio.TimerHandle | None = None
         self._withheld_since = 0.0
@@ -251,6 +281,8 @@ class Driver:
 
     def handle_eof(self, side: Side) -> bool:
         """Handle EOF from a side. Return True to keep the transport open for writing."""
+        if self.link.half_open:
+            return self._finish(side)
         if side is Side.TARGET:
             self._perform(self.link.target_finished())
             return False
@@ -262,12 +294,38 @@ class Driver:
         self._after(LINGER, self._abandon)
         return True
 
+    def _finish(self, side: Side) -> bool:
+        """Pass the end of one direction on. Return True to keep the transport open for writing."""
+        if side not in self._finished:
+            self._finished.append(side)
+            self._end_direction(_TARGET if side is _CLIENT else _CLIENT)
+            if len(self._finished) == len(Side):
+                self._complete()
+        return self._closing is None and not self._is_encrypted(side)
+
+    def _end_direction(self, to: Side) -> None:
+        transport = self._transport(to)
+        if transport is None or self._closing is not None:
+            return
+        if transport.can_write_eof():
+            transport.write_eof()
+        else:
+            self._after(LINGER, self._complete)
+
+    def _complete(self) -> None:
+        """Close a half-open link that has ended as its sides wanted."""
+        self._is_complete = True
+        reason, message = _END_OF[self._finished[0]]
+        self._perform(self.link.end(reason, message, ""))
+
     def _is_encrypted(self, side: Side) -> bool:
         """Return True if the side uses TLS, which cannot be closed in one direction only."""
         transport = self._transport(side)
         return transport is None or transport.get_extra_info("ssl_object") is not None
 
     def handle_loss(self, side: Side) -> None:
+        if self.link.half_open and side in self._finished:
+            self._complete()
         if side is Side.TARGET:
             self._perform(self.link.target_finished())
             self._close(EndReason.TARGET_CLOSED)
@@ -335,7 +393,7 @@ class Driver:
                     self._handle_recording_failure(error)
                     return
             elif isinstance(effect, Close):
-                self._close(effect.reason)
+                self._close(effect.reason, effect.message)
             else:
                 self._behind = 0
                 self._apply_reading()
@@ -345,12 +403,13 @@ class Driver:
     def _handle_recording_failure(self, error: RecordingFailed) -> None:
         """End the session: what cannot be recorded is neither shown nor run."""
         log.error("session %s ends: its recording could not be written: %s", self.link.session_id, error.message)
-        farewell = self.link.end_unrecorded("the gateway cannot record this session, so it ends", "58030")
+        message = "the gateway cannot record this session, so it ends"
+        farewell = self.link.end_unrecorded(message, "58030")
         if farewell and self._client is not None:
             self._client.write(farewell)
         if self.link.awaiting_response:
             self.cancel_target()
-        self._close(EndReason.RECORDING_FAILED)
+        self._close(EndReason.RECORDING_FAILED, message)
 
     def _abandon(self) -> None:
         """Cancel what still runs for a client that has disconnected."""
@@ -359,16 +418,43 @@ class Driver:
                 self.cancel_target()
             self._close(EndReason.CLIENT_CLOSED)
 
-    def _close(self, reason: EndReason) -> None:
+    def _close(self, reason: EndReason, message: str = "") -> None:
         if self._closing is not None:
             return
         self._closing = reason
         self._record_left_over(reason)
+        is_cut = self.link.half_open and not self._is_complete
         for transport in (self._client, self._target):
             if transport is not None:
+                if is_cut:
+                    _cut_off(transport, message)
+                    continue
+                if self._is_complete and not transport.is_closing() and transport.can_write_eof():
+                    transport.write_eof()  # a stream of a tunnel that is closed before its end was cut off
                 transport.close()
-        self._after(FLUSH, self._abort)
+        if self._is_complete:
+            self._await_readers(self._unsent())
+        else:
+            self._after(FLUSH, self._abort)
         self._settle()
+
+    def _await_readers(self, before: int) -> None:
+        self._after(STALLED, lambda: self._abort_if_stalled(before))
+
+    def _abort_if_stalled(self, before: int) -> None:
+        """Abort if nothing was read since `before` bytes were unsent."""
+        unsent = self._unsent()
+        if 0 < unsent < before:
+            self._await_readers(unsent)
+        else:
+            self._abort()
+
+    def _unsent(self) -> int:
+        size = 0
+        for transport in (self._client, self._target):
+            if transport is not None:
+                size += transport.get_write_buffer_size()
+        return size
 
     def _record_left_over(self, reason: EndReason) -> None:
         left = [] if reason is EndReason.RECORDING_FAILED else self.link.unfinished_exchanges()
@@ -408,7 +494,9 @@ class Driver:
         settled = not self.link.input_paused
         self._read(Side.TARGET, goes_on and Side.CLIENT not in full)
         behind = self.link.held_request is None or self._behind <= MAX_BEHIND
-        self._read(Side.CLIENT, goes_on and settled and not full and behind)
+        # The directions of a half-open link do not depend on each other.
+        is_full = _TARGET in full if self.link.half_open else bool(full)
+        self._read(Side.CLIENT, goes_on and settled and not is_full and behind)
 
     def _read(self, side: Side, is_reading: bool) -> None:
         transport = self._transport(side)

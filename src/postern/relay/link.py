@@ -39,7 +39,16 @@ from postern.interception.events import (
 )
 from postern.interception.pipeline import BatchNeed, Pipeline
 from postern.interception.verdicts import Forward, Hold, Refuse, Replace, Verdict, Warn
-from postern.protocols.wire_base import TARGET_GONE, Reply, Request, Side, TransactionState, UnrecordedOutput, Wire
+from postern.protocols.wire_base import (
+    TARGET_GONE,
+    RedactedOutput,
+    Reply,
+    Request,
+    Side,
+    TransactionState,
+    UnrecordedOutput,
+    Wire,
+)
 from postern.relay.held_request import HeldRequest
 
 log = logging.getLogger(__name__)
@@ -144,6 +153,11 @@ class Link:
     @property
     def awaiting_response(self) -> bool:
         return self._wire.awaiting_response
+
+    @property
+    def half_open(self) -> bool:
+        """True if each direction ends alone; see `Wire.half_open`."""
+        return self._wire.half_open
 
     @property
     def open_batch(self) -> int:
@@ -437,7 +451,7 @@ class Link:
     def _from_target(self, effects: list[Effect]) -> None:
         wire = self._wire
         parts: list[bytes] = []
-        sent = parts  # becomes a separate list once something unrecorded is sent
+        sent = parts  # becomes a separate list once something is sent otherwise than it is recorded
         events: list[Event] = []
         replies: list[bytes] = []
         masked: list[Event] = []
@@ -454,6 +468,11 @@ class Link:
                         if sent is parts:
                             sent = parts.copy()
                         sent.append(piece.data)
+                    elif isinstance(piece, RedactedOutput):
+                        if sent is parts:
+                            sent = parts.copy()
+                        parts.append(piece.recorded)
+                        sent.append(piece.data)
                     elif isinstance(piece, Completed):
                         started = self._started.pop(piece.exchange, None)
                         if started is not None:
@@ -463,6 +482,12 @@ class Link:
                         replies.append(piece.data)
                     else:
                         answer = self._answer(piece, events)
+                        preface = wire.take_preface()
+                        if preface is not None:
+                            if sent is parts:
+                                sent = parts.copy()
+                            parts.append(preface.recorded)
+                            sent.append(preface.data)
                         if marks:
                             while counted < len(parts):
                                 position += len(parts[counted])
@@ -527,7 +552,15 @@ class Link:
 
 
 def _collect_marks(event: Rows | Output, at: int, size: int, marks: list[Mark]) -> Masked:
-    return Masked(event.exchange, at, size, event.count if isinstance(event, Rows) else 0, marks.copy())
+    if not isinstance(event, Rows):
+        return Masked(event.exchange, at, size, 0, marks.copy())
+    return Masked(event.exchange, at, size, event.count, [_name_columns(mark, event) for mark in marks])
+
+
+def _name_columns(mark: Mark, rows: Rows) -> Mark:
+    """Return the mark with the names of its columns, if readers of the recording need them."""
+    names = rows.recorded_names(mark.columns)
+    return Mark(mark.mask, mark.columns, mark.rows, mark.count, mark.whole, names) if names else mark
 
 
 def _declared_class(event: Rows | Output) -> type[Event]:

@@ -14,7 +14,6 @@ from contextlib import suppress
 from typing import TypeVar, cast
 
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
 
 from postern.errors import Unavailable
 
@@ -32,6 +31,9 @@ class StreamHandshake(asyncio.Protocol):
     Call `on_known` once the peer has done its part: it then waits for others, which have their own deadlines. Call
     `on_held` when it begins to wait for a reviewer: it then no longer counts as a login. `on_heard` is called when
     bytes arrive and when the peer disconnects, for callers that wait without reading.
+
+    `half_open`: a peer that sends no more can still receive, so it is not lost: `has_ended` is set, and the caller of
+    `hand_over` passes that on.
     """
 
     def __init__(
@@ -40,16 +42,22 @@ class StreamHandshake(asyncio.Protocol):
         *,
         server_name: str | None = None,
         certificate: bytes | None = None,
+        half_open: bool = False,
     ) -> None:
+        self.half_open = half_open
+        self.has_ended = False
         self._context = context
         self._server_name = server_name
         self._certificate = certificate  # our own certificate as TLS server, DER
         self._binding: bytes | None = None
         self._buffer = bytearray()
+        self._unsent = b""  # of `write_later`
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._need = 0
         self._waiter: asyncio.Future[None] | None = None
         self._lost: Exception | None = None
         self._paused = False
+        self._is_starting_tls = False
         self.transport: asyncio.Transport | None = None
         self.peer = ""
         self.on_known: Callable[[], None] = _nothing
@@ -65,18 +73,30 @@ class StreamHandshake(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        if len(self._buffer) > _HIGH and not self._paused and len(self._buffer) > self._need:
-            self._paused = True
-            self._stream().pause_reading()
+        if not self._is_starting_tls:  # otherwise the transport below TLS would be paused, which TLS itself does
+            self._pause_if_full()
         self._wake()
         self.on_heard()
 
+    def _pause_if_full(self) -> None:
+        if len(self._buffer) > _HIGH and not self._paused and len(self._buffer) > self._need:
+            self._paused = True
+            self._stream().pause_reading()
+
     def eof_received(self) -> bool:
+        if self.half_open:
+            self.has_ended = True
+            self.on_heard()
+            return not self.is_encrypted  # TLS cannot be closed in one direction only
         self._fail(ConnectionResetError("the peer closed the connection during login"))
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._fail(error or ConnectionResetError("the connection was lost during login"))
+        if error is None:
+            error = ConnectionResetError("the connection was lost during login")
+        elif not isinstance(error, ConnectionError):  # such as an alert of TLS after the handshake
+            error = ConnectionResetError(f"the connection failed: {error}")
+        self._fail(error)
 
     # Handshake
 
@@ -92,7 +112,29 @@ class StreamHandshake(asyncio.Protocol):
     def channel_binding(self) -> bytes | None:
         return self._binding
 
+    @property
+    def is_encrypted(self) -> bool:
+        return self._stream().get_extra_info("ssl_object") is not None
+
+    @property
+    def peer_certificate(self) -> bytes | None:
+        """Return the peer's certificate, DER; None without TLS, and for clients of which none was demanded. Raises
+        ConnectionResetError when the peer has closed the connection already."""
+        tls = self._stream().get_extra_info("ssl_object")
+        try:
+            return tls.getpeercert(binary_form=True) if tls is not None else None
+        except ValueError as error:
+            raise ConnectionResetError("the peer closed the connection during the TLS handshake") from error
+
     async def read(self, size: int) -> bytes:
+        await self._wait(size)
+        return self._take(size)
+
+    async def peek(self, size: int) -> bytes:
+        await self._wait(size)
+        return bytes(self._buffer[:size])
+
+    async def _wait(self, size: int) -> None:
         while len(self._buffer) < size:
             if self._lost is not None:
                 raise self._lost
@@ -100,34 +142,41 @@ class StreamHandshake(asyncio.Protocol):
                 self._paused = False
                 self._stream().resume_reading()
             self._need = size
-            self._waiter = asyncio.get_running_loop().create_future()
+            if self._loop is None:
+                self._loop = asyncio.get_running_loop()
+            self._waiter = self._loop.create_future()
             try:
                 await self._waiter
             finally:
                 self._waiter = None
                 self._need = 0
-        data = bytes(self._buffer[:size])
-        del self._buffer[:size]
-        return data
+
+    def read_buffered(self, size: int) -> bytes | None:
+        return self._take(size) if len(self._buffer) >= size else None
 
     def write(self, data: bytes) -> None:
         if self._lost is None:
-            self._stream().write(data)
+            self._stream().write(self._unsent + data if self._unsent else data)
+            self._unsent = b""
 
-    async def start_tls(self) -> None:
-        """Start TLS. Bytes that were received but not read are the beginning of the peer's handshake."""
-        if self._context is None:
+    def write_later(self, data: bytes) -> None:
+        self._unsent += data
+
+    async def start_tls(self, context: ssl.SSLContext | None = None) -> None:
+        """Start TLS, with `context` instead of the own one if it is given. Bytes that were received but not read are
+        the beginning of the peer's handshake."""
+        context = context or self._context
+        if context is None:
             raise Unavailable("TLS is not configured for this connection")
         loop = asyncio.get_running_loop()
         server = self._server_name is None
-        name = None if server or not self._context.check_hostname else self._server_name
+        name = None if server or not context.check_hostname else self._server_name
         below = self._stream()
         below.pause_reading()  # until TLS replaces this protocol and resumes reading
         begun = bytes(self._buffer)
         self._buffer.clear()
-        starting = asyncio.ensure_future(
-            loop.start_tls(below, self, self._context, server_side=server, server_hostname=name)
-        )
+        starting = asyncio.ensure_future(loop.start_tls(below, self, context, server_side=server, server_hostname=name))
+        self._is_starting_tls = True
         try:
             if begun:
                 await asyncio.sleep(0)  # after this, TLS is the transport's protocol; connection_made is called next
@@ -135,13 +184,15 @@ class StreamHandshake(asyncio.Protocol):
             transport = await starting
         except ssl.SSLError as error:
             raise Unavailable(f"the TLS handshake failed: {error.reason or error}") from error
+        finally:
+            self._is_starting_tls = False
         if transport is None:
             raise ConnectionResetError("the peer closed the connection during the TLS handshake")
         self.transport = transport
+        self._pause_if_full()
         certificate = self._certificate
         if not server:
-            tls = transport.get_extra_info("ssl_object")
-            certificate = tls.getpeercert(binary_form=True) if tls is not None else None
+            certificate = self.peer_certificate
         self._binding = channel_binding_of(certificate) if certificate else None
 
     async def offload(self, work: Callable[[], T]) -> T:
@@ -166,6 +217,7 @@ class StreamHandshake(asyncio.Protocol):
         if self._lost is not None:
             raise self._lost
         transport = self._stream()
+        self._write_unsent()
         rest = bytes(self._buffer)
         self._buffer.clear()
         transport.set_protocol(successor)
@@ -175,11 +227,18 @@ class StreamHandshake(asyncio.Protocol):
         self.on_heard = _nothing
         return rest
 
+    def take_unread(self) -> bytes:
+        """Return the bytes that were received but not read, of a peer that has ended its direction and is lost."""
+        rest = bytes(self._buffer)
+        self._buffer.clear()
+        return rest
+
     async def linger(self) -> None:
         """Send what was written, close this direction, and return once the peer has closed its own.
 
         Closing a connection while the peer still sends resets it, and the peer may lose the last message.
         """
+        self._write_unsent()
         if self._lost is None and self._stream().can_write_eof():
             self._stream().write_eof()
         with suppress(ConnectionError):
@@ -189,7 +248,17 @@ class StreamHandshake(asyncio.Protocol):
     def close(self) -> None:
         """Close the connection after what was written has been sent."""
         if self.transport is not None and not self.transport.is_closing():
+            self._write_unsent()
             self.transport.close()
+
+    def _take(self, size: int) -> bytes:
+        data = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return data
+
+    def _write_unsent(self) -> None:
+        if self._unsent:
+            self.write(b"")
 
     def _stream(self) -> asyncio.Transport:
         if self.transport is None:
@@ -224,8 +293,3 @@ def channel_binding_of(certificate: bytes) -> bytes:
     algorithm = x509.load_der_x509_certificate(certificate).signature_hash_algorithm
     name = algorithm.name if algorithm is not None else "sha256"
     return hashlib.new("sha256" if name in ("md5", "sha1") else name, certificate).digest()
-
-
-def pem_to_der(pem: bytes) -> bytes:
-    """Return the first certificate of a PEM file as DER."""
-    return x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)

@@ -22,15 +22,12 @@ _SUBTYPES: Mapping[str, ScriptSyntax] = {
     "mssql": ScriptSyntax.TSQL,
     "oracledb": ScriptSyntax.PL_SQL,
     "sqlite": ScriptSyntax.SQLITE,
-    "mongodb": ScriptSyntax.JAVASCRIPT,
     **{spec.name: spec.syntax for spec in PROTOCOLS.values() if spec.syntax is not ScriptSyntax.OTHER},
 }
 _PROGRAMS: Mapping[str, ScriptSyntax] = {
     "sqlcmd": ScriptSyntax.TSQL,
     "sqlplus": ScriptSyntax.PL_SQL,
     "sqlite3": ScriptSyntax.SQLITE,
-    "mongosh": ScriptSyntax.JAVASCRIPT,
-    "mongo": ScriptSyntax.JAVASCRIPT,
     **dict.fromkeys(("sh", "bash", "dash", "ash", "ksh", "zsh"), ScriptSyntax.SHELL),
     "python": ScriptSyntax.PYTHON,
     "python3": ScriptSyntax.PYTHON,
@@ -39,9 +36,10 @@ _PROGRAMS: Mapping[str, ScriptSyntax] = {
 
 
 @cache
-def _sql_clients() -> Mapping[str, ScriptSyntax]:
+def _database_clients() -> Mapping[str, ScriptSyntax]:
     """Return the languages of database clients, by program name."""
-    databases = [spec for spec in PROTOCOLS.values() if spec.syntax.is_sql]
+    known = (spec for spec in PROTOCOLS.values() if spec.type == "database")
+    databases = [spec for spec in known if spec.syntax is not ScriptSyntax.OTHER]
     return {name: spec.syntax for spec in databases if spec.client is not None for name in spec.client().names}
 
 
@@ -123,7 +121,7 @@ def syntax_of(subtype: str, command: Sequence[str] = (), file: str = "") -> Scri
     """
     if command and protocol_of(subtype, command) == TERMINAL:
         program = _program(command[0])
-        syntax = _PROGRAMS.get(program) or _sql_clients().get(program)
+        syntax = _PROGRAMS.get(program) or _database_clients().get(program)
         if syntax is not None and _reads_input(program, syntax, command[1:]):
             return syntax
         if _is_other_interpreter(command):
@@ -145,7 +143,7 @@ def _is_other_interpreter(command: Sequence[str]) -> bool:
 def _reads_input(program: str, syntax: ScriptSyntax, args: Sequence[str]) -> bool:
     """Return whether the program reads its input as a script: no argument is a script, or the name of one."""
     scripts = _SCRIPTS.get(syntax)
-    if scripts is None or program in ("mongosh", "mongo"):
+    if scripts is None or program in _database_clients():
         return True
     return re.fullmatch(rf"(?:(?!{scripts})-\S*(?: pipefail)? )*", "".join(f"{arg} " for arg in args)) is not None
 

@@ -264,8 +264,9 @@ _SQL_CODE = {
 }
 
 
-# Text before a slash that starts a regular expression of JavaScript, and is not a division.
-_BEFORE_REGEX = re.compile(r"(?:^|[(,=:\[!&|?{};+*%<>~^-]|\breturn)\s*$")
+# Code before a slash that starts a regular expression of JavaScript, and is not a division.
+_BEFORE_REGEX = re.compile(r"(?:^|[(,=:\[!&|?{};+*%<>~^-]|\breturn)$")
+_CODE_TAIL = 20  # characters of code that are stored, without blanks at the end
 
 
 class ProgramScanner(Scanner):
@@ -276,6 +277,9 @@ class ProgramScanner(Scanner):
         self._is_python = syntax is ScriptSyntax.PYTHON
         self._mode = ""  # code; else what ends it
         self._braces: list[int] = []  # open braces of each surrounding ${
+        self._in_class = False  # between the brackets of a regular expression, where a slash does not end it
+        self.code_tail = ""  # the end of the code so far, without comments and blanks
+        self._line_end = re.compile(r"[\n\r]" if self._is_python else r"[\n\r\u2028\u2029]")
         self._code = re.compile(r"'''|\"\"\"|'|\"|#" if self._is_python else r"'|\"|`|//|/\*|/|\{|\}")
 
     @property
@@ -283,6 +287,9 @@ class ProgramScanner(Scanner):
         if self._mode == "":
             return ScannerState.CODE
         return ScannerState.COMMENT if self._mode in ("\n", "*/") else ScannerState.QUOTED
+
+    def is_whole(self) -> bool:
+        return super().is_whole() and not self._braces
 
     def prefix(self, quote: str) -> str:
         if re.search(r"[\w$'\"`\\]$", self.tail):
@@ -297,9 +304,13 @@ class ProgramScanner(Scanner):
 
     def _enter(self, text: str, at: int) -> int:
         match = self._code.search(text, at)
+        end = len(text) if match is None else match.start()
+        self._add_code(text[at:end].rstrip())
         if match is None:
             return len(text)
         sign = match[0]
+        if sign not in ("//", "/*", "#", "/"):
+            self._add_code(sign)
         if sign in ("{", "}"):
             self._brace(sign)
         elif sign in ("#", "//"):
@@ -308,9 +319,15 @@ class ProgramScanner(Scanner):
             self._mode = "*/"
         elif sign != "/":
             self._mode = sign
-        elif _BEFORE_REGEX.search(self._before(text, match.start(), 20)):
-            self._mode = "/"
+        elif _BEFORE_REGEX.search(self.code_tail):
+            self._mode, self._in_class = "/", False
+            self._add_code("'")  # stands for it
+        else:
+            self._add_code("/")
         return match.end()
+
+    def _add_code(self, text: str) -> None:
+        self.code_tail = (self.code_tail + text[-_CODE_TAIL:])[-_CODE_TAIL:]
 
     def _brace(self, sign: str) -> None:
         if not self._braces:
@@ -321,17 +338,28 @@ class ProgramScanner(Scanner):
             self._mode = "`"
 
     def _leave(self, text: str, at: int) -> int:
-        if self._mode in ("\n", "*/"):
+        if self._mode == "\n":
+            line_end = self._line_end.search(text, at)
+            if line_end is None:
+                return len(text)
+            self._mode = ""
+            return line_end.end()
+        if self._mode == "*/":
             end = text.find(self._mode, at)
             self._mode, at = ("", end + len(self._mode)) if end >= 0 else (self._mode, len(text))
             return at
-        ending = re.escape(self._mode)
+        ending = re.escape(self._mode) + (r"|\[|\]" if self._mode == "/" else "")
         more = r"|\$\{" if self._mode == "`" else "" if len(self._mode) > 1 else r"|\n"
         found_sign = re.compile(rf"\\|{ending}{more}").search(text, at)
         if found_sign is None:
             return len(text)
         if found_sign[0] == "\\":
             return self._escape(text, found_sign.start())
+        if self._mode == "/" and found_sign[0] in "[]":
+            self._in_class = found_sign[0] == "["
+            return found_sign.end()
+        if self._mode == "/" and found_sign[0] == "/" and self._in_class:
+            return found_sign.end()
         if found_sign[0] == "${":
             self._braces.append(1)
             self.is_lost = len(self._braces) > MAX_TAGS

@@ -107,9 +107,12 @@ class TemplatePlaces:
             )
 
 
+_UNSCANNED = (ScriptSyntax.OTHER, ScriptSyntax.HTTP)
+
+
 def scanner_of(syntax: ScriptSyntax, budget: StepBudget) -> Scanner:
     if syntax is ScriptSyntax.SHELL:
         return Shell(budget)
     if syntax.is_sql:
         return Sql(syntax, budget)
-    return UnknownScanner(budget) if syntax is ScriptSyntax.OTHER else ProgramScanner(syntax, budget)
+    return UnknownScanner(budget) if syntax in _UNSCANNED else ProgramScanner(syntax, budget)

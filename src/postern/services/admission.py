@@ -26,16 +26,26 @@ from postern.domain.rules.policy import Policy
 from postern.domain.runbook import RunbookRef
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import Verb
-from postern.domain.targets.connection import OF_VALUES, SSH, TERMINAL, Connection, Extra, Toggle
+from postern.domain.targets.connection import (
+    OF_VALUES,
+    OPAQUE,
+    OPAQUE_REASON,
+    SSH,
+    TERMINAL,
+    Connection,
+    Extra,
+    Toggle,
+)
 from postern.domain.targets.connection_use import ConnectionAccess, ConnectionUse, UseAccess
 from postern.errors import Denied, NotFound, PosternError, StepUpRequired, Unauthenticated, Unavailable
 from postern.services.reviews.review_requests import RequestedAccess, ReviewRequests, ReviewRequired, ends
 from postern.services.rules.access_control import AccessControl
+from postern.services.rules.network_control import NetworkControl
 from postern.services.server.server_features import Features
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.target_ports import AccessStore, ConnectionRuleSet, ConnectionStore, PermitStanding
 
-__all__ = ["REFUSED_LOGIN", "Access", "Grant", "RequestedAccess", "ReviewRequired", "Verifier"]
+__all__ = ["REFUSED_LOGIN", "Access", "CredentialEnded", "Grant", "RequestedAccess", "ReviewRequired", "Verifier"]
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +75,10 @@ _EXTRAS = {
 
 # Fallback for lost `policy.changed` signals.
 _RULES_STAY = timedelta(seconds=30)
+
+
+class CredentialEnded(Denied):
+    """The credential has expired, or was revoked; its owner can issue a new one."""
 
 
 class RunbookRuleLookup(Protocol):
@@ -104,6 +118,7 @@ class Access:
         store: AccessStore,
         connections: ConnectionStore,
         control: AccessControl,
+        networks: NetworkControl,
         asking: ReviewRequests,
         features: Features,
         runbooks: RunbookRuleLookup,
@@ -125,6 +140,7 @@ class Access:
         self._runbooks = runbooks
         self._store = store
         self._control = control
+        self._networks = networks
         self._asking = asking
         self._features = features
         self._connections = connections
@@ -148,7 +164,7 @@ class Access:
         """
         reason = _credential_reason(grant.expires_at, grant.revoked_at, self._now())
         if reason is not None:
-            raise Denied(reason)
+            raise CredentialEnded(reason)
         await self._features.require(grant.principal.org_id, Feature.NATIVE_CREDENTIALS)
         return await self._admit(
             grant.principal,
@@ -318,6 +334,7 @@ class Access:
             reason = _AUDITOR
         if reason is not None:
             raise Denied(reason)
+        await self._require_network(principal, found_connection, source)
         return Permit(
             principal, found_connection, await self.policy_for(found_connection), Verb.EXEC, source, None, None, seal()
         )
@@ -331,6 +348,7 @@ class Access:
         await self._features.require(principal.org_id, Feature.SCRIPT_RUNS)
         found_connection, missing = await self._find_connection(principal, connection)
         await self._require_allowed(principal, found_connection, (Verb.EXEC,), missing, None)
+        await self._require_network(principal, found_connection, source)
         await self._asking.find_requirements(principal, found_connection, Verb.EXEC)  # denied where reviews are off
         policy = await self.policy_for(found_connection)
         return Permit(principal, found_connection, policy, Verb.EXEC, source, None, None, seal())
@@ -353,6 +371,7 @@ class Access:
     ) -> Permit:
         modes = _modes(connection, verb, modes)
         await self._require_allowed(principal, connection, modes, hidden, runbook, browser)
+        await self._require_network(principal, connection, source)
         waited: UUID | None = None
         if review is not None:
             await self._asking.require_same(review, principal, connection, verb)
@@ -407,6 +426,11 @@ class Access:
         if browser is not None:
             _require_fresh(connection, browser)
 
+    async def _require_network(self, principal: Principal, connection: Connection, source: str) -> None:
+        reason = await self._networks.find_denial(principal, connection, source)
+        if reason is not None:
+            raise Denied(reason)
+
     async def _runbook_reason(
         self, principal: Principal, connection: Connection, runbook: RunbookRef | None
     ) -> str | None:
@@ -444,9 +468,15 @@ class Access:
             reason = unenforceable(rail, connection.protocol, self._parsed)
             if reason is not None:
                 raise Unavailable(f"connection {connection.name!r} cannot be used: {reason}; ask an administrator")
+        types = masked_types(connection)
+        if connection.protocol in OPAQUE and (types or cached.rules.masking):
+            raise Unavailable(
+                f"connection {connection.name!r} cannot be used: its output cannot be masked, because {OPAQUE_REASON}; "
+                "ask an administrator"
+            )
         return Policy(
             guardrails=cached.rules.guardrails,
-            masked_types=masked_types(connection),
+            masked_types=types,
             masking=cached.rules.masking,
             masking_key=cached.key,
             max_duration=connection.access_max_duration,
@@ -513,10 +543,11 @@ class Access:
         return None if proof is None else await proof.find_end_reason(permit)
 
     async def _rules_reason(self, permit: Permit) -> str | None:
-        """Return why role and rules deny a principal that was admitted; None while they allow it."""
+        """Return why role and rules deny a principal that was admitted, at its address; None while they allow it."""
         decision = await self._control.decide(permit.principal, permit.connection)
         if decision.allowed:
-            return await self._runbook_reason(permit.principal, permit.connection, permit.runbook)
+            address_reason = await self._networks.find_denial(permit.principal, permit.connection, permit.source)
+            return address_reason or await self._runbook_reason(permit.principal, permit.connection, permit.runbook)
         if permit.principal.is_auditor:
             return _AUDITOR
         return f"your access to connection {permit.connection.name!r} has ended; ask an administrator"
@@ -654,6 +685,14 @@ def _schema_reason(connection: Connection) -> str | None:
     return f"access_schema is disabled on connection {connection.name!r}; ask an administrator"
 
 
+def scripts_are_impossible(connection: Connection) -> str:
+    """Return why no script can run on a connection whose bytes are passed on unread."""
+    return (
+        f"no script can run on connection {connection.name!r} of subtype {connection.subtype!r}, because "
+        f"{OPAQUE_REASON}; use `postern connect {connection.name}` and a client of its protocol"
+    )
+
+
 def _unsupported_reason(connection: Connection) -> str:
     return f"connections of subtype {connection.subtype!r} cannot be opened by this version"
 
@@ -671,6 +710,8 @@ def _use_reasons(
     if not with_runbooks and closed is None:
         no_rule = f"no runbook rule allows you to run a runbook on connection {name!r}; ask an administrator"
         runbooks = runbooks or no_rule
+    if connection.protocol in OPAQUE:
+        scripts_reason = scripts_are_impossible(connection)
     schema = _schema_reason(connection)
     if connection.protocol not in OF_VALUES:
         schema = f"connection {name!r} has no schema, because only databases have one"

@@ -6,6 +6,7 @@ changes are here, once for all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
@@ -13,7 +14,7 @@ from uuid import UUID, uuid4
 
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Listed, Page
-from postern.domain.named_resource import NamedResource, plural
+from postern.domain.named_resource import BY_AGENT, NamedResource, plural
 from postern.domain.resource_names import check_resource_name
 from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
 from postern.errors import Invalid, NotFound, PreconditionFailed
@@ -23,6 +24,8 @@ from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.named_resource_ports import NamedResourceStore
 
 MAX_DESCRIPTION = 10_000
+_NEVER_RESET = ("created_at", "version", "managed_by")
+_MANAGER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,127}")
 
 R = TypeVar("R", bound=NamedResource)
 
@@ -91,7 +94,7 @@ class ResourceService(Generic[R]):
         """Create a resource. Raises Denied, Invalid, Conflict."""
         self.require_admin(principal)
         blank = self.new(principal.org_id)
-        return await self.authorized_write(principal, None, await self.merge(blank, blank, fields))
+        return await self._write_merged(principal, None, await self.merge(blank, blank, fields))
 
     async def update(
         self, principal: Principal, name_or_id: str, fields: Mapping[str, Any], version: int | None = None
@@ -99,7 +102,7 @@ class ResourceService(Generic[R]):
         """Change the given fields alone. Raises Denied, NotFound, Invalid, Conflict, PreconditionFailed."""
         self.require_admin(principal)
         current = await self._current(principal, name_or_id, version)
-        return await self.authorized_write(principal, current, await self.merge(current, current, fields))
+        return await self._write_merged(principal, current, await self.merge(current, current, fields))
 
     async def replace(
         self, principal: Principal, name_or_id: str, fields: Mapping[str, Any], version: int | None = None
@@ -107,7 +110,7 @@ class ResourceService(Generic[R]):
         """Set all fields. Raises Denied, NotFound, Invalid, Conflict, PreconditionFailed."""
         self.require_admin(principal)
         current = await self._current(principal, name_or_id, version)
-        return await self.authorized_write(
+        return await self._write_merged(
             principal, current, await self.merge(current, self.reset_fields(current), fields)
         )
 
@@ -138,7 +141,7 @@ class ResourceService(Generic[R]):
 
     def reset_fields(self, current: R) -> R:
         """Return the resource without what a replacement sets anew."""
-        unchanged = {name: getattr(current, name) for name in ("created_at", "version", *self.preserved_fields)}
+        unchanged = {name: getattr(current, name) for name in (*_NEVER_RESET, *self.preserved_fields)}
         return replace_fields(self.blank(current.id, current.org_id), **unchanged)
 
     async def _current(self, principal: Principal, name_or_id: str, version: int | None) -> R:
@@ -148,15 +151,30 @@ class ResourceService(Generic[R]):
 
     async def merge(self, current: R, base: R, fields: Mapping[str, Any]) -> R:
         """Return `base` with the given fields; `current` is the stored resource."""
+        manager = _checked_manager(current, fields)
+        fields = {name: value for name, value in fields.items() if name != "managed_by"}
         if "name" in fields:
             self.check_name(fields["name"])
         if len(fields.get("description", "")) > MAX_DESCRIPTION:
             raise Invalid(f"description: at most {MAX_DESCRIPTION} characters", field="description")
-        merged = replace_fields(base, **await self.resolve(current, fields), updated_at=self._now())
+        resolved = await self.resolve(current, fields)
+        merged = replace_fields(base, **resolved, managed_by=manager, updated_at=self._now())
         if not merged.name:
             raise Invalid("name: is required", field="name")
         await self.check(merged)
         return merged
+
+    async def _write_merged(self, principal: Principal, before: R | None, after: R) -> R:
+        """Write a change of a request. One that changes nothing is not written, so that it can be repeated."""
+        if after.managed_by != (before.managed_by if before else None):
+            require_admin(principal, "change what manages a resource")
+        if before is not None and self.is_same(before, after):
+            return before
+        return await self.authorized_write(principal, before, after)
+
+    def is_same(self, before: R, after: R) -> bool:
+        """Return whether a change changes nothing."""
+        return replace_fields(after, updated_at=getattr(before, "updated_at")) == before  # noqa: B009
 
     async def authorized_write(self, principal: Principal, before: R | None, after: R) -> R:
         await self.authorize(principal, before, after)
@@ -185,6 +203,21 @@ class ResourceService(Generic[R]):
         record_change(None if before is None else self.audit_view(before), self.audit_view(stored))
         await self.announce(before, stored)
         return stored
+
+
+def _checked_manager(current: NamedResource, fields: Mapping[str, Any]) -> str | None:
+    """Return what manages the resource after a change; an empty name is none. That of an agent is not set by requests,
+    so it is ignored, as all that only answers have. Raises Invalid."""
+    name = fields.get("managed_by")
+    if name is None or name.startswith(BY_AGENT):
+        return current.managed_by
+    if name and not _MANAGER.fullmatch(name):
+        raise Invalid(
+            "managed_by: must have 1 to 128 letters, digits, dots, hyphens, slashes and underscores, and begin with a "
+            "letter or digit",
+            field="managed_by",
+        )
+    return name or None
 
 
 def check_version(what: str, current: int, expected: int | None) -> None:

@@ -30,7 +30,7 @@ def bind(script: str, parameters: Parameters, connection: Connection) -> BoundSc
         return BoundScript(script)
     check_parameters(parameters)
     spec = PROTOCOLS.get(connection.protocol)
-    if spec is None or not spec.syntax.is_sql:
+    if spec is None or not (spec.syntax.is_sql or spec.bound_script is not None):
         raise _invalid(
             f"connection {connection.name!r} has no placeholders, only databases have; use client_args or env_vars "
             "for commands"
@@ -40,11 +40,12 @@ def bind(script: str, parameters: Parameters, connection: Connection) -> BoundSc
     places = _find(script, spec.syntax)
     _require_matches(places, parameters)
     if spec.bound_script is not None:
-        return BoundScript(
-            script,
-            tuple(Placeholder(place.start, place.end, place.name, text_of(parameters[place.name])) for place in places),
-        )
+        return BoundScript(script, tuple(_placeholder(place, parameters[place.name]) for place in places))
     return _write_literals(script, places, parameters, spec.syntax)
+
+
+def _placeholder(place: NamedPlace, value: ParameterValue) -> Placeholder:
+    return Placeholder(place.start, place.end, place.name, text_of(value), value)
 
 
 def _find(script: str, syntax: ScriptSyntax) -> list[NamedPlace]:

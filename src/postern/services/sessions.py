@@ -16,17 +16,17 @@ from postern.domain.facets import Facets
 from postern.domain.features import Feature
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Count, Page, Stretch
-from postern.domain.reviews.review import ReviewStatus
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.rules.permit import Permit
 from postern.domain.runbook import RUNBOOK_LABELS, RunbookRef, labels_of
 from postern.domain.sessions.results import Result
 from postern.domain.sessions.script_parameters import SCRIPT_PARAMETERS_LABEL
 from postern.domain.sessions.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.targets.command import NOTHING_ADDED, Invocation
-from postern.domain.targets.connection import TERMINAL, Connection
+from postern.domain.targets.connection import OPAQUE, TERMINAL, Connection
 from postern.domain.tracing import current, trace_payload
 from postern.errors import Conflict, Denied, Invalid, Misconfigured, NotFound, Unavailable
-from postern.services.admission import Access
+from postern.services.admission import Access, scripts_are_impossible
 from postern.services.issues.session_issues import NO_FIELDS, Issues
 from postern.services.reviews.review_requests import RequestedAccess, ReviewRequests, ReviewRequired
 from postern.services.reviews.reviewed_scripts import ReviewedScripts
@@ -266,6 +266,8 @@ class Sessions:
 
     def require_runnable(self, target: Connection) -> None:
         """Raise Invalid where no script can run."""
+        if target.protocol in OPAQUE:
+            raise Invalid(f"connection: {scripts_are_impossible(target)}", field="connection")
         if target.protocol not in self._executable:
             raise Invalid(f"connection: scripts cannot be run yet on subtype {target.subtype!r}", field="connection")
 

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import functools
 import logging
 import os
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -25,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import QueuePool
 
 from postern.errors import Misconfigured, Unavailable
+from postern.store import migration_files
 from postern.store.threaded import Executor, ThreadedEngine
 
 log = logging.getLogger(__name__)
@@ -32,7 +27,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
-MIGRATIONS = Path(__file__).parent / "migrations"
 _SQLITE = (sqlite3.OperationalError, sqlite3.InterfaceError)  # of statements that are `Prepared`
 _BUSY_MILLISECONDS = 10_000
 _MIGRATION_LOCK = 0x506F_7374_6572_6E  # "Postern"; any number that is always the same
@@ -43,7 +37,7 @@ class Database:
 
     def __init__(self, url: str, *, pool_size: int = 5) -> None:
         """`url` as for SQLAlchemy, with or without the driver's name. Raises Misconfigured."""
-        self._url = _with_driver(url)
+        self._url = parse_url(url)
         self.most_in_use = pool_size + 1 if self.is_sqlite else 2 * pool_size
         self.observer: Callable[[float], None] = _ignore_duration  # hears how many seconds each answer took
         self.engine: AsyncEngine | ThreadedEngine = (
@@ -70,6 +64,19 @@ class Database:
                 async with self.engine.connect() as connection:
                     await connection.execution_options(isolation_level="AUTOCOMMIT")
                     yield cast("Executor", connection)
+
+    async def run_direct(self, work: Callable[[Connection], T], *, writes: bool, several: bool = False) -> T:
+        """Run one `PreparedStatement` that finds or writes one row by its key, or `several`, all or none; see
+        `ThreadedEngine.run_direct`."""
+        async with _answering(self.observer):
+            if isinstance(self.engine, ThreadedEngine):
+                return await self.engine.run_direct(work, writes=writes, several=several)
+            if several:
+                async with self.engine.begin() as connection:
+                    return await connection.run_sync(work)
+            async with self.engine.connect() as connection:
+                await connection.execution_options(isolation_level="AUTOCOMMIT")
+                return await connection.run_sync(work)
 
     @asynccontextmanager
     async def plan_each(self) -> AsyncIterator[Executor]:
@@ -110,15 +117,44 @@ class Database:
             async with self.engine.begin() as connection:
                 return await connection.run_sync(work)
 
+    async def snapshot(self, work: Callable[[Connection], T]) -> T:
+        """Run `work`, which only reads, on the store as it is at one time; other processes can write meanwhile."""
+        async with _answering(_ignore_duration):
+            if isinstance(self.engine, ThreadedEngine):
+                engine = self.engine.sync_engine
+                return await self.engine.run(lambda: _read_snapshot(engine.connect(), work))
+            async with self.engine.connect() as connection:
+                await connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+                await connection.execute(text("select 1"))  # the snapshot begins here
+                return await connection.run_sync(work)
+
+    async def fill(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` on a store that does not exist yet, all or nothing."""
+        async with _answering(_ignore_duration), self._migrating(), self.transaction() as transaction:
+            return await transaction.run_sync(work)
+
+    async def find_table(self) -> str | None:
+        """Return a table of the store, in alphabetical order; None where there is none. Raises Unavailable."""
+        if self._is_missing():
+            return None
+        async with self.statement() as statement:
+            names = await statement.run_sync(lambda connection: inspect(connection).get_table_names())
+        return min(names, default=None)
+
     async def migrate(self) -> None:
         """Migrate the schema to the newest version. Safe when several processes start at once.
 
         Raises Unavailable when the store does not answer, Misconfigured when its schema has a different version.
         """
+        if await self.has_table("alembic_version") and await self.is_current():
+            return
         async with _answering(_ignore_duration), self._migrating(), self.transaction() as transaction:
             if not self.is_sqlite:
                 await transaction.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-            await transaction.run_sync(_upgrade)
+            # Alembic takes half a second to load, and of a gateway's processes only one migrates.
+            from postern.store.schema_versions import upgrade
+
+            await transaction.run_sync(upgrade)
 
     async def is_current(self) -> bool:
         """Return whether the schema has the version of this code. Raises Unavailable."""
@@ -127,7 +163,7 @@ class Database:
                 revisions = (await statement.execute(text("select version_num from alembic_version"))).scalars().all()
             except ProgrammingError:  # there is no such table, on PostgreSQL
                 return False
-        return set(revisions) == set(_script().get_heads())
+        return set(revisions) == migration_files.newest()
 
     async def has_table(self, name: str) -> bool:
         """Return whether the table exists. Creates no file where there is no store yet. Raises Unavailable."""
@@ -178,34 +214,11 @@ async def _answering(observer: Callable[[float], None]) -> AsyncIterator[None]:
         ) from error
 
 
-def _upgrade(connection: Connection) -> None:
-    config = _config()
-    current = MigrationContext.configure(connection).get_current_revision()
-    if current is not None and current not in {script.revision for script in _script().walk_revisions()}:
-        raise Misconfigured(
-            f"the store has the schema {current!r}, which this version of Postern does not know: start the version "
-            "that created it, or choose an empty store with --home or POSTERN_DATABASE_URL"
-        )
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
-
-
-def _config() -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    return config
-
-
-@functools.cache
-def _script() -> ScriptDirectory:
-    """Return the migrations of this version, cached, since they do not change."""
-    return ScriptDirectory.from_config(_config())
-
-
-def _with_driver(url: str) -> URL:
+def parse_url(url: str) -> URL:
+    """Return the URL with the name of our driver. Raises Misconfigured."""
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise Misconfigured(
             "POSTERN_DATABASE_URL is not a database URL; use sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME",
             field="database_url",
@@ -229,6 +242,16 @@ def _sqlite(url: URL, pool_size: int) -> ThreadedEngine:
     event.listen(engine.sync_engine, "connect", _configure_sqlite)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
     return engine
+
+
+def _read_snapshot(connection: Connection, work: Callable[[Connection], T]) -> T:
+    with connection:
+        connection.exec_driver_sql("BEGIN")
+        connection.exec_driver_sql("select 1 from sqlite_master limit 1").fetchall()  # the snapshot begins here
+        try:
+            return work(connection)
+        finally:
+            connection.exec_driver_sql("ROLLBACK")
 
 
 def _configure_sqlite(connection: Any, _record: object) -> None:

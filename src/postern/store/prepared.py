@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, Delete, Dialect, Insert, RowMapping, Select, Update
+from sqlalchemy import Row as SqlRow
 
 Convert = Callable[[Any], Any] | None
 Values = Mapping[str, Any]
 Row = Mapping[str, Any] | RowMapping
+RawRow = tuple[Any, ...]
 
 
 class PreparedStatement:
@@ -25,10 +27,21 @@ class PreparedStatement:
 
     def rows(self, connection: Connection, values: Values) -> list[Row]:
         """Return the rows of a SELECT, by the columns' names."""
+        return [self.read(raw_row) for raw_row in self.raw_rows(connection, values)]
+
+    def raw_rows(self, connection: Connection, values: Values) -> list[RawRow]:
+        """Return the rows of a SELECT for `read`. Equal ones have the same content."""
         if connection.dialect.name != "sqlite":
-            return [row._mapping for row in connection.execute(self._statement, dict(values))]
-        compiled = self._ready(connection.dialect, values)
-        return [compiled.row(raw_row) for raw_row in compiled.run(connection, values).fetchall()]
+            return list(connection.execute(self._statement, dict(values)))
+        run: list[RawRow] = self._ready(connection.dialect, values).run(connection, values).fetchall()
+        return run
+
+    def read(self, raw_row: RawRow) -> Row:
+        """Return a row by the columns' names."""
+        if isinstance(raw_row, SqlRow):
+            return raw_row._mapping
+        assert self._compiled is not None
+        return self._compiled.row(raw_row)
 
     def count(self, connection: Connection, values: Values) -> int:
         """Return how many rows were written."""
@@ -74,7 +87,7 @@ class _Compiled:
         cursor.execute(self._text, parameters)
         return cursor
 
-    def row(self, raw_row: tuple[Any, ...]) -> Row:
+    def row(self, raw_row: RawRow) -> Row:
         return {
             name: value if convert is None else convert(value)
             for (name, convert), value in zip(self._columns, raw_row, strict=True)

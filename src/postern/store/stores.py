@@ -8,6 +8,7 @@ from postern.store.sql.identity.organisation_bootstrap import SqlOrganisationBoo
 from postern.store.sql.identity.sql_accounts import SqlServiceAccounts, SqlUsers
 from postern.store.sql.identity.sql_api_keys import SqlApiKeys
 from postern.store.sql.identity.sql_credentials import SqlCredentials
+from postern.store.sql.identity.sql_federation_rules import SqlFederationRules
 from postern.store.sql.identity.sql_groups import SqlGroups
 from postern.store.sql.identity.sql_logins import SqlLogins
 from postern.store.sql.identity.sql_machines import SqlMachines
@@ -37,6 +38,7 @@ from postern.store.sql.rules.sql_access import SqlAccess
 from postern.store.sql.rules.sql_access_rules import SqlAccessRules
 from postern.store.sql.rules.sql_guardrails import SqlGuardrails
 from postern.store.sql.rules.sql_masking_rules import SqlMaskingRules
+from postern.store.sql.rules.sql_network_rules import SqlNetworkRules
 from postern.store.sql.rules.sql_violations import SqlViolations
 from postern.store.sql.runbooks.sql_issue_templates import SqlIssueTemplates
 from postern.store.sql.runbooks.sql_runbook_repositories import SqlRepositories, SqlSnapshots
@@ -63,6 +65,7 @@ class Stores:
     def __init__(self, database: Database, encryption: Encryption) -> None:
         self.access = SqlAccess(database, encryption)
         self.access_rules = SqlAccessRules(database)
+        self.network_rules = SqlNetworkRules(database)
         self.agents = SqlAgents(database)
         self.api_keys = SqlApiKeys(database)
         self.audit = SqlAudit(database)
@@ -74,6 +77,7 @@ class Stores:
         self.target_tasks = SqlTargetTasks(database, encryption)
         self.postprocessing = SqlPostprocessing(database)
         self.organisation_bootstrap = SqlOrganisationBootstrap(database, encryption)
+        self.federation_rules = SqlFederationRules(database)
         self.groups = SqlGroups(database)
         self.guardrails = SqlGuardrails(database)
         self.holds = SqlHolds(database)

@@ -3,20 +3,33 @@
 A driver that is asynchronous by itself hops for each call of the database API (cursor, execute, fetch,
 close), which costs several times the statement. Here connect, execute, fetch and release are one hop; the
 rows are read in full, and what the callers get is a result like any other.
+
+Statements of every login find or write one row by its key. The hop would cost several times as much, so they run in
+the event loop's own thread, by a connection that waits for nothing (decision 0119).
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import resource
+import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Protocol, TypeVar, cast
 
 from sqlalchemy import URL, Connection, CursorResult, Engine, Executable, create_engine
 
 T = TypeVar("T")
+
+SLOW = 0.005  # seconds; a direct statement that takes longer, and read from the disk, has waited for it
+SHARE = 0.02  # of the time, at most, is spent in slow direct statements
+CHECKPOINT_AFTER = 64  # direct writes; each adds about a dozen pages to the log, to which SQLite gives 1,000
+_KNOWS_READS = hasattr(resource, "RUSAGE_THREAD")
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class Executor(Protocol):
@@ -41,9 +54,15 @@ class ThreadedEngine:
             max_overflow=0,
             hide_parameters=True,
             connect_args={"check_same_thread": False},
+            json_serializer=_to_json,
             json_deserializer=_from_json,
+            pool_use_lifo=True,  # the connection that was used last has most of the file in its cache
         )
         self._threads = threads
+        self._is_in_memory = url.database in (None, "", ":memory:")
+        self._direct: Connection | None = None
+        self._direct_writes = 0
+        self._direct_after = 0.0  # on the monotonic clock
         self._start()
 
     def _start(self) -> None:
@@ -53,6 +72,42 @@ class ThreadedEngine:
 
     async def run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    async def run_direct(self, work: Callable[[Connection], T], *, writes: bool, several: bool = False) -> T:
+        """Run one `PreparedStatement` of one row, in this thread if nothing has to be waited for; or `several`, all or
+        none.
+
+        If another process writes at the moment, or the disk was slow, it runs in a thread as any other statement does.
+        """
+        if not self._is_in_memory and time.monotonic() >= self._direct_after:
+            try:
+                return self._run_here(partial(_transact, work) if several else work, writes)
+            except sqlite3.OperationalError as error:
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _LOCKED:
+                    raise
+        if several:
+            return await self.transact(work, postern_transaction=True)
+        return await self.connect().run_sync(work)
+
+    def _run_here(self, work: Callable[[Connection], T], writes: bool) -> T:
+        if self._direct is None:
+            self._direct = _connect_directly(self.sync_engine)
+        began, reads = time.monotonic(), _count_disk_reads()
+        try:
+            return work(self._direct)
+        finally:
+            ended = time.monotonic()
+            if ended - began > SLOW and _count_disk_reads() != reads:
+                self._direct_after = ended + (ended - began) / SHARE
+            if writes:
+                self._count_direct_write()
+
+    def _count_direct_write(self) -> None:
+        """Have a thread do now and then what SQLite does in the commit of other connections, and waits for the disk."""
+        self._direct_writes += 1
+        if self._direct_writes >= CHECKPOINT_AFTER:
+            self._direct_writes = 0
+            self._pool.submit(_checkpoint, self.sync_engine)
 
     def connect(self) -> Executor:
         """Return a connection for single statements, each committed by itself."""
@@ -85,6 +140,9 @@ class ThreadedEngine:
 
     async def dispose(self) -> None:
         """Close all connections and end the threads. What is used after that opens new ones, on any event loop."""
+        if self._direct is not None:
+            self._direct.close()
+            self._direct = None
         await self.run(self.sync_engine.dispose)
         pool, writer = self._pool, self._writer
         self._start()
@@ -117,6 +175,49 @@ class _Transaction:
 
     async def run_sync(self, work: Callable[[Connection], T]) -> T:
         return await self._engine.write(lambda: work(self._connection))
+
+
+def _transact(work: Callable[[Connection], T], connection: Connection) -> T:
+    driver = connection.connection
+    driver.cursor().execute("BEGIN IMMEDIATE")
+    try:
+        result = work(connection)
+        driver.commit()
+    except BaseException:
+        driver.rollback()
+        raise
+    return result
+
+
+def _count_disk_reads() -> float:
+    """Return how much this thread has read from disks, not from the system's cache; a pause on a busy machine is no
+    read. Where that is unknown, every pause counts."""
+    if not _KNOWS_READS:
+        return time.monotonic()
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_inblock
+
+
+def _connect_directly(engine: Engine) -> Connection:
+    """Return a connection outside of the pool, which waits for no lock and never for the disk to be written."""
+    connection = engine.connect()
+    connection.detach()
+    cursor = connection.connection.cursor()
+    for pragma in ("busy_timeout=0", "wal_autocheckpoint=0"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+    return connection
+
+
+def _checkpoint(engine: Engine) -> None:
+    with suppress(sqlite3.OperationalError), engine.connect() as connection:  # another one is at it: the next will do
+        cursor = connection.connection.cursor()
+        cursor.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        cursor.close()
+
+
+def _to_json(value: Any) -> str:
+    # A new session has five maps, of which most are empty.
+    return "{}" if value == {} else json.dumps(value)
 
 
 def _from_json(text: str) -> Any:

@@ -3,15 +3,17 @@
 A gateway must offer TLS from its first minute, before an administrator has bought a certificate. So it creates its own
 authority (EC P-256, ten years) and a server certificate signed by it (about thirteen months). Clients verify with
 `ca.crt` and `sslmode=verify-full`. Both are stored in one folder. `ensure` renews them when they are about to expire,
-when the names change, or when a file is missing or unreadable. The authority is kept when only the server certificate
-is renewed, so clients need no new file.
+when the names change, or when a file is missing or unreadable: at each start, and the server certificate also while the
+gateway runs. The authority is kept when only the server certificate is renewed, so clients need no new file.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -34,9 +36,29 @@ RENEW_BEFORE = timedelta(days=30)
 CLOCK_SKEW = timedelta(days=1)
 
 
+# Paths, with what the system says of the files: equal if they are the same files, unchanged.
+CertificateStamp = tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedCertificate:
+    """A certificate that can be served. `chain` and `key` are PEM, `der` is its first certificate."""
+
+    context: ssl.SSLContext
+    chain: bytes
+    key: bytes
+    der: bytes
+    not_before: datetime
+    not_after: datetime
+    names: tuple[str, ...]
+
+    def describe(self) -> str:
+        return f"for {', '.join(self.names) or 'no name'}, valid until {self.not_after:%Y-%m-%d %H:%M} UTC"
+
+
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """PEM files. Servers present `certificate` with `key`; clients trust `authority`."""
+    """PEM files. Servers present `certificate` with `key`, which can be one file; clients trust `authority`."""
 
     authority: Path
     certificate: Path
@@ -44,17 +66,47 @@ class TlsFiles:
 
     def server_context(self) -> ssl.SSLContext:
         """Return a context for TLS 1.2 or newer. Raises Misconfigured when the files cannot be used."""
+        return self.load().context
+
+    def stamp(self) -> CertificateStamp:
+        """Return what changes with the files. Raises Misconfigured if one is missing."""
+        try:
+            found = [(str(path), path.stat()) for path in (self.certificate, self.key)]
+        except OSError as error:
+            raise self._unusable(error) from None
+        return tuple((path, status.st_ino, status.st_mtime_ns, status.st_size) for path, status in found)
+
+    def load(self, client_authority: str = "") -> LoadedCertificate:
+        """Load the pair. `client_authority`, PEM: clients must have a certificate that it signed. Raises Misconfigured
+        when the files cannot be used, or do not belong together."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if client_authority:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(cadata=client_authority)
+            # A resumed session would not show the certificate again.
+            context.options |= ssl.OP_NO_TICKET
+            context.num_tickets = 0
         try:
-            context.load_cert_chain(self.certificate, self.key)
-        except (OSError, ssl.SSLError) as error:
-            raise Misconfigured(
-                f"the certificate {self.certificate} with key {self.key} cannot be used: {error}; "
-                "check that both are PEM files and belong together",
-                field="tls_cert",
-            ) from None
-        return context
+            chain, key = self.certificate.read_bytes(), self.key.read_bytes()
+            # Without a password it would ask for one at the terminal.
+            context.load_cert_chain(self.certificate, self.key, password="")
+            if (chain, key) != (self.certificate.read_bytes(), self.key.read_bytes()):
+                raise ValueError("they were being replaced")
+            certificates = x509.load_pem_x509_certificates(chain)
+        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+            raise self._unusable(error) from None
+        leaf = certificates[0]
+        chain = b"".join(each.public_bytes(serialization.Encoding.PEM) for each in certificates)  # without a key
+        der, names = leaf.public_bytes(serialization.Encoding.DER), _names_of(leaf)
+        return LoadedCertificate(context, chain, key, der, leaf.not_valid_before_utc, leaf.not_valid_after_utc, names)
+
+    def _unusable(self, error: Exception) -> Misconfigured:
+        return Misconfigured(
+            f"the certificate {self.certificate} with key {self.key} cannot be used: {error}; "
+            "check that both are PEM files and belong together",
+            field="tls_cert",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +122,55 @@ def server_names(address: str, hostname: str, *more: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in candidates if name not in wildcards))
 
 
-def ensure(folder: Path, names: Iterable[str], *, now: datetime | None = None) -> TlsFiles:
+def ensure(
+    folder: Path, names: Iterable[str], *, now: datetime | None = None, keep_authority: bool = False
+) -> TlsFiles:
     """Find or create `ca.crt`, `ca.key`, `server.crt` and `server.key` (keys 0600) in `folder` (0700 if created).
 
-    `names` are host names and IP addresses. Safe to call at every start: valid files are not changed.
+    `names` are host names and IP addresses. Safe to call at every start, by several processes: valid files are not
+    changed. `keep_authority`: an authority that is about to expire stays, since clients need the file of a new one.
     """
     now = now or datetime.now(UTC)
     unique_names = tuple(dict.fromkeys(names))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     material = TlsFiles(folder / "ca.crt", folder / "server.crt", folder / "server.key")
-    authority = _load(material.authority, folder / "ca.key")
-    if authority is None or _ends_soon(authority.certificate, now):
-        authority = _make_authority(now)
-        _save(authority, material.authority, folder / "ca.key")
-    server = _load(material.certificate, material.key)
-    if server is None or _ends_soon(server.certificate, now) or not _fits(server.certificate, authority, unique_names):
-        _save(_make_server(authority, unique_names, now), material.certificate, material.key)
+    with _lock_folder(folder):
+        authority = _load(material.authority, folder / "ca.key")
+        if authority is None or (_ends_soon(authority.certificate, now) and not keep_authority):
+            authority = _make_authority(now)
+            _save(authority, material.authority, folder / "ca.key")
+        server = _load(material.certificate, material.key)
+        if server is None or _must_renew(server, authority, unique_names, now):
+            _save(_make_server(authority, unique_names, now), material.certificate, material.key)
     return material
+
+
+def _must_renew(server: _Issued, authority: _Issued, names: tuple[str, ...], now: datetime) -> bool:
+    if not _fits(server.certificate, authority, names):
+        return True
+    # A certificate cannot outlive its authority: a new one would expire at the same time.
+    is_last = server.certificate.not_valid_after_utc >= authority.certificate.not_valid_after_utc
+    return _ends_soon(server.certificate, now) and not is_last
+
+
+@contextmanager
+def _lock_folder(folder: Path) -> Iterator[None]:
+    """Keep other processes out, which start at the same time."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _names_of(certificate: x509.Certificate) -> tuple[str, ...]:
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, ValueError):
+        return ()
+    addresses = names.get_values_for_type(x509.IPAddress)
+    return (*names.get_values_for_type(x509.DNSName), *map(str, addresses))
 
 
 def is_for(certificate: Path, name: str) -> bool:
@@ -217,6 +301,11 @@ def _save(issued: _Issued, certificate: Path, key: Path) -> None:
     )
     _write(key, pem, 0o600)
     _write(certificate, issued.certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file that only its owner can read, at once: a crash leaves the old one, or none."""
+    _write(path, data, 0o600)
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:

@@ -5,13 +5,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import cast
+from typing import Final, cast
+
+from postern.transport.resets import reset_when_closed
+
+ANSWER_TIME: Final = 5.0  # seconds for an answer after the end of a request that cannot be passed on
 
 
 class PipeEnd(asyncio.Protocol):
-    """One side of a pipe. Data that arrives before the join waits, and its transport is paused."""
+    """One side of a pipe. Data that arrives before the join waits, and its transport is paused.
 
-    def __init__(self) -> None:
+    `passes_resets`: if this side is lost before its end, the other side is reset, so that it does not take what it has
+    received for complete.
+    """
+
+    def __init__(self, *, passes_resets: bool = False) -> None:
+        self._passes_resets = passes_resets
         self.transport: asyncio.Transport | None = None
         self._other: asyncio.Transport | None = None
         self._early: list[bytes] = []
@@ -54,10 +63,19 @@ class PipeEnd(asyncio.Protocol):
         if self._other is None:
             return True
         if not self._other.can_write_eof():
+            if self._passes_resets:
+                asyncio.get_running_loop().call_later(ANSWER_TIME, self._give_up_answer, self._other)
+                return True
             self._other.close()
             return False
         self._other.write_eof()
         return True
+
+    def _give_up_answer(self, other: asyncio.Transport) -> None:
+        """Close the other side, whose peer could not be told of the end; for this side that is the regular end."""
+        if self.transport is not None and not self.transport.is_closing() and self.transport.can_write_eof():
+            self.transport.write_eof()
+        other.close()
 
     def pause_writing(self) -> None:
         self._full = True
@@ -72,6 +90,8 @@ class PipeEnd(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._gone = True
         if self._other is not None:
+            if self._passes_resets and not self._eof:
+                reset_when_closed(self._other)
             self._other.close()
         over, self._over = self._over, None
         if over is not None:
@@ -80,7 +100,7 @@ class PipeEnd(asyncio.Protocol):
 
 class Pipe:
     """Joins `near` and `far`, both with transports. `over` is called once, when both sides are gone, with the first
-    error. A side that does not read the rest within LINGER seconds is aborted."""
+    error. A side that reads nothing of the rest for LINGER seconds is aborted."""
 
     LINGER = 30.0
 
@@ -105,12 +125,23 @@ class Pipe:
         self._error = self._error or error
         self._left -= 1
         if self._left:
-            self._cut = asyncio.get_running_loop().call_later(self.LINGER, self._abort)
+            self._linger(self._unsent())
             return
         if self._cut is not None:
             self._cut.cancel()
         self._over(self._error)
 
-    def _abort(self) -> None:
+    def _linger(self, unsent: int) -> None:
+        self._cut = asyncio.get_running_loop().call_later(self.LINGER, self._abort_if_stalled, unsent)
+
+    def _abort_if_stalled(self, before: int) -> None:
+        """Abort if nothing was read since `before` bytes were unsent."""
+        unsent = self._unsent()
+        if 0 < unsent < before:
+            self._linger(unsent)
+            return
         for side in self._sides:
             side.abort()
+
+    def _unsent(self) -> int:
+        return sum(side.get_write_buffer_size() for side in self._sides)

@@ -106,6 +106,7 @@ class StreamState(StreamSender):
         self._high = HIGH_WATER
         self._low = LOW_WATER
         self._throttled = False  # the protocol was told to pause
+        self._owes_end = False  # `write_eof` was called, and the peer was not told yet, even if `close` followed
         self._left = 0  # bytes in the queue at the last `linger`
         self._left_since = 0.0
         # From the peer
@@ -161,6 +162,7 @@ class StreamState(StreamSender):
     def write_eof(self) -> None:
         if self._state is _OPEN:
             self._state = _ENDING
+            self._owes_end = True
             self._handle_drain()
 
     def is_reading(self) -> bool:
@@ -344,10 +346,16 @@ class StreamState(StreamSender):
         if self._queued:
             return
         if self._state is _CLOSING:
+            self._send_end()
             self._outbox.frame(CLOSE, self.number)
             self._lose(None)
         elif self._state is _ENDING:
             self._state = _ENDED
+            self._send_end()
+
+    def _send_end(self) -> None:
+        if self._owes_end:
+            self._owes_end = False
             self._outbox.frame(END, self.number)
 
     def _lose(self, error: Exception | None) -> None:

@@ -14,7 +14,7 @@ from postern.domain.addresses import AllowedNetworks
 from postern.domain.identity.auth_config import AuthConfig
 from postern.domain.identity.login import LoginMethod
 from postern.domain.server import Endpoint, Listener, ServerConfig
-from postern.domain.targets.connection import TEXTUAL
+from postern.domain.targets.connection import CONCURRENT, OPAQUE, TEXTUAL
 from postern.errors import Misconfigured
 from postern.gateway.clients.ports import probe
 from postern.inspection.patterns import compiles
@@ -26,6 +26,7 @@ from postern.integrations.git.fetcher import GitFetcher
 from postern.integrations.git.messages import RepositoryLimits, RepositoryPolicy
 from postern.integrations.identity.fetch import ProviderFetcher
 from postern.integrations.identity.identity_addresses import networks_of
+from postern.integrations.identity.ldap_client import LdapClient
 from postern.integrations.identity.oidc import OpenIdClient
 from postern.integrations.identity.saml_adapter import METADATA_DEADLINE, METADATA_LIMIT, SamlAdapter
 from postern.integrations.sinks.receivers import Receivers
@@ -101,7 +102,7 @@ def git_fetcher(settings: Settings, environment: Mapping[str, str]) -> GitFetche
         raise Misconfigured(
             f"POSTERN_RUNBOOK_FOLDERS: {relative[0]!r} is not an absolute path", field="runbook_folders"
         )
-    if settings.runbook_ca and not Path(settings.runbook_ca).is_file():
+    if settings.runbook_ca and not os.path.isfile(settings.runbook_ca):
         raise Misconfigured(f"POSTERN_RUNBOOK_CA: the file {settings.runbook_ca} does not exist", field="runbook_ca")
     if settings.runbook_timeout <= 0 or settings.runbook_size <= 0:
         raise Misconfigured("POSTERN_RUNBOOK_TIMEOUT and POSTERN_RUNBOOK_SIZE must be more than 0")
@@ -118,14 +119,17 @@ def _split_list(text: str) -> tuple[str, ...]:
 
 
 class Providers:
-    def __init__(self, openid: OpenIdClient, saml: SamlAdapter) -> None:
+    def __init__(self, openid: OpenIdClient, saml: SamlAdapter, ldap: LdapClient) -> None:
         self._openid = openid
         self._saml = saml
+        self._ldap = ldap
 
     async def check(self, config: AuthConfig) -> str:
-        """Check an OpenID Connect provider; return the issuer of its users. Raises Invalid, Unavailable."""
+        """Check an identity provider; return the issuer of its users. Raises Invalid, Unavailable."""
         if config.method is LoginMethod.SAML and config.saml is not None:
             return await self._saml.entity_id(config.saml)
+        if config.method is LoginMethod.LDAP:
+            return await self._ldap.check(config)
         return await self._openid.check(config)
 
 
@@ -161,13 +165,16 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             settings.home,
             {name: spec.renderer for name, spec in PROTOCOLS.items()},
             {name: spec.results for name, spec in PROTOCOLS.items() if spec.results is not None},
-            framed=TEXTUAL,
+            framed=TEXTUAL | OPAQUE | CONCURRENT,
             stored=segments,
             answers={name: spec.answers for name, spec in PROTOCOLS.items() if spec.answers is not None},
+            numbers={name: spec.exchange_of for name, spec in PROTOCOLS.items() if spec.exchange_of is not None},
+            archives={name: spec.archive for name, spec in PROTOCOLS.items() if spec.archive is not None},
         )
         networks = machine.provider_networks.networks
         openid = OpenIdClient(ProviderFetcher(allowed=networks), now)
         saml = SamlAdapter(ProviderFetcher(allowed=networks, deadline=METADATA_DEADLINE, limit=METADATA_LIMIT), now)
+        ldap = LdapClient(allowed=networks)
         models = language_types(settings)
         able = Abilities(
             compiles=compiles,
@@ -187,12 +194,13 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             git_fetcher(settings, os.environ),
             machine=replace(
                 machine,
-                provider=Providers(openid, saml),
+                provider=Providers(openid, saml, ldap),
                 copies=StoredCopies(segments.blobs, segments.keys),
                 metrics=functools.partial(gather_metrics, settings.home, SqlBacklog(database).look),
             ),
             openid=openid,
             saml=saml,
+            ldap=ldap,
             chats=SlackWindow(Slack(receivers)),
             trackers=trackers(settings),
         )
@@ -232,16 +240,21 @@ def machine_of(settings: Settings) -> MachineFacts:
         checkpoint_interval=timedelta(seconds=settings.checkpoint_interval),
         provider_networks=_parse_networks("POSTERN_PROVIDER_NETWORKS", settings.provider_networks),
         sink_networks=_parse_networks("POSTERN_SINK_NETWORKS", settings.sink_networks),
+        app_domain=tls.app_domain(settings),
     )
 
 
 def own_listeners(settings: Settings) -> dict[str, Listener]:
     """Return the default listeners of native clients, until an administrator changes them."""
     return {
-        name: Listener(True, Endpoint(settings.host, getattr(settings, spec.port_setting)))
+        name: _own_listener(settings.host, getattr(settings, spec.port_setting), is_optional=spec.is_off_by_default)
         for name, spec in PROTOCOLS.items()
         if spec.port_setting
     }
+
+
+def _own_listener(host: str, port: int, *, is_optional: bool) -> Listener:
+    return Listener(bool(port) or not is_optional, Endpoint(host, port))
 
 
 def now() -> datetime:

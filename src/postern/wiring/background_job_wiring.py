@@ -7,6 +7,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+from postern.domain.identity.login import LoginMethod
 from postern.domain.tracing import NO_TRACER, Tracer
 from postern.errors import Misconfigured
 from postern.integrations.identity.identity_addresses import networks_of
@@ -22,7 +23,9 @@ from postern.services.runbooks.repository_reading import ROUND
 from postern.services.server import organisation_deletion
 from postern.services.server.organisation_deletion import OrganisationDeleter
 from postern.settings import Settings
+from postern.wiring import certificate_renewal
 from postern.wiring.app import App, now, trackers
+from postern.wiring.certificate_renewal import CertificateRenewal
 from postern.wiring.chats_wiring import chat_senders
 from postern.wiring.metrics_wiring import make_review_observer
 
@@ -39,6 +42,7 @@ def build_background_jobs(settings: Settings, app: App, meters: Meters, tracer: 
     if settings.runbook_interval < 1:
         raise Misconfigured("POSTERN_RUNBOOK_INTERVAL: must be 1 second or more", field="runbook_interval")
     every = timedelta(seconds=settings.runbook_interval)
+    renewal = CertificateRenewal(settings, services.signals, now)
 
     def reading(*, failing: bool) -> Callable[[], Awaitable[bool]]:
         return functools.partial(services.runbook_reading.once, every, failing=failing)
@@ -75,6 +79,13 @@ def build_background_jobs(settings: Settings, app: App, meters: Meters, tracer: 
                 goes_on=True,
                 longest=organisation_deletion.LONGEST,
                 stop=deleting.stop,
+            ),
+            # Logins of LDAP directories, whose users may be gone or disabled.
+            Task("directory logins", 30.0, functools.partial(services.logins.check_due, LoginMethod.LDAP)),
+            Task(
+                *("certificates", certificate_renewal.EVERY, renewal.once),
+                longest=certificate_renewal.LONGEST,
+                woken=renewal.woken,
             ),
             # Deletion of obsolete data.
             Task("logins", _SELDOM, services.logins.prune),

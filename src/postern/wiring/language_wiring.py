@@ -23,7 +23,7 @@ def provide_language_model(settings: Settings) -> None:
         provider = importlib.import_module("postern.integrations.presidio")
     except ModuleNotFoundError as error:
         raise Misconfigured(
-            f"POSTERN_MASKING_LANGUAGE_MODEL needs {error.name}; run: pip install postern[presidio]",
+            f"POSTERN_MASKING_LANGUAGE_MODEL needs {error.name}; run: pip install presidio-analyzer",
             field="masking_language_model",
         ) from None
     masking_language.provide(provider.PresidioModel(settings.masking_language_model))

@@ -33,11 +33,19 @@ def master(settings: Settings) -> MasterKey:
     return LocalMaster(file_key(path))
 
 
-def variables(settings: Settings) -> frozenset[str]:
-    """Return the environment variables that contain a master key: for the processes that open the store,
-    and no others."""
-    places = (settings.master_key, settings.master_key_old)
-    return frozenset(place.removeprefix("env:") for place in places if place.startswith("env:"))
+def export_master(settings: Settings) -> bytes:
+    """Return the bytes of the master key in force. Raises Misconfigured, also for one that is in a KMS."""
+    kind, _, where = settings.master_key.partition(":")
+    if kind == "aws-kms":
+        raise Misconfigured(
+            f"the master key is {settings.master_key}, which never leaves AWS KMS, so there is nothing to export: back "
+            "up without --keys, and keep that key",
+            field="master_key",
+        )
+    if not settings.master_key:
+        return file_key(paths.encryption_key(settings))
+    master_of(settings.master_key)  # checks the setting, and reads a variable
+    return _taken[where] if kind == "env" else file_key(Path(where).expanduser())
 
 
 def direct_key(settings: Settings) -> bytes | None:

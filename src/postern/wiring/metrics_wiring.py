@@ -20,6 +20,7 @@ from postern.metrics.process_metrics import sample_process
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.ports.review_ports import ReviewChange
+from postern.transport.served_certificate import ServedCertificate
 from postern.wiring.recordings_wiring import archiver_silence, waiting_for_archiver
 
 PATIENCE = 2.0  # seconds in which the store must return the size of its queues
@@ -53,6 +54,11 @@ async def exporting_metrics(
         server.close()
         with suppress(asyncio.CancelledError):
             await lag
+
+
+def sample_certificate(meters: Meters, certificate: ServedCertificate) -> None:
+    """Report when the certificate that this process presents expires."""
+    meters.sample("postern_certificate_expiry_timestamp_seconds", lambda: certificate.current.not_after.timestamp())
 
 
 async def gather_metrics(home: Path, backlog: Backlog = no_backlog) -> bytes:

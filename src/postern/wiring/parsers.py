@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import cast
@@ -90,13 +90,18 @@ def client_encodings(policy: Policy, protocol: str, view: SessionView) -> Interc
     return cast("Interceptor", interceptor)
 
 
-def analysis_task(protocol: str, schema: TargetSchema | None, text: str, most: int) -> AnalyseScript | None:
-    """Return the task that analyses a script's first `most` statements; None where statements cannot be parsed."""
+def analysis_task(
+    protocol: str, schema: TargetSchema | None, text: str, most: int, statements: Sequence[tuple[int, int, str]] = ()
+) -> AnalyseScript | None:
+    """Return the task that analyses a script's first `most` statements; None where statements cannot be parsed.
+
+    `statements` are the places and texts of those that the script's client has found.
+    """
     parser = parser_for(protocol)
     spec = None if parser is None else _SPOKEN.get(parser.dialect)
     if parser is None or spec is None or spec.split is None:
         return None
-    return AnalyseScript(parser, spec.split(), spec.names, schema, text, most)
+    return AnalyseScript(parser, spec.split(), spec.names, schema, text, most, statements=statements)
 
 
 class ParserJudge:

@@ -20,6 +20,11 @@ def gateway_id(settings: Settings) -> Path:
     return settings.home / "gateway-id"
 
 
+def restoring(settings: Settings) -> Path:
+    """Return the folder that is there while a backup is restored, and stays if that is interrupted."""
+    return settings.home / ".restoring"
+
+
 def lock(settings: Settings) -> Path:
     return settings.home / "run" / "lock"
 
@@ -46,6 +51,21 @@ def logs_folder(settings: Settings) -> Path:
 
 def certificates_folder(settings: Settings) -> Path:
     return settings.home / "tls"
+
+
+def acme_folder(settings: Settings) -> Path:
+    """Return the folder of the ACME account's key, and of the certificate that the ACME server issued."""
+    return settings.home / "tls" / "acme"
+
+
+def acme_challenges(home: Path) -> Path:
+    """Return the folder with the answers to challenges of the ACME server, while it asks."""
+    return home / "run" / "acme"
+
+
+def acme_state(home: Path) -> Path:
+    """Return the file that says what became of the last orders at the ACME server."""
+    return home / "run" / "acme-state.json"
 
 
 def encryption_key(settings: Settings) -> Path:

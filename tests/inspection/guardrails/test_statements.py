@@ -213,6 +213,19 @@ def test_most_severe_rule_decides_in_any_order(session: SessionView) -> None:
     assert isinstance(rails.see(Operation(1, "write t", values=(b"payroll",)), session), Hold)
 
 
+def test_approval_is_valid_for_all_requests_that_read_one_result(session: SessionView) -> None:
+    review = Rule(RuleType.DENY_WORDS_LIST, words=("payroll",), action=Action.REVIEW)
+    other = Rule(RuleType.DENY_WORDS_LIST, words=("bonus",), action=Action.REVIEW)
+    denial = Rule(RuleType.DENY_WORDS_LIST, words=("secret",))
+    rails = GuardrailInterceptor((rail(review, other, denial),), Fake())
+    assert isinstance(rails.see(Operation(1, "read payroll"), session), Hold)
+    assert rails.see(Operation(2, "more of payroll", continues=1), session) is FORWARD
+    assert isinstance(rails.see(Operation(3, "more of payroll"), session), Hold)
+    assert isinstance(rails.see(Operation(4, "more of payroll", continues=2), session), Hold)
+    assert isinstance(rails.see(Operation(5, "more of bonus", continues=1), session), Hold)
+    assert isinstance(rails.see(Operation(6, "more of payroll secret", continues=1), session), Refuse)
+
+
 def test_prepared_statement_is_judged_and_parsed_once(session: SessionView) -> None:
     parser = Fake()
     rails = GuardrailInterceptor((rail(Rule(RuleType.READ_ONLY)),), parser)

@@ -8,14 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
-from postern.domain.rules.masking import DEFAULT_TYPES
-from postern.inspection.masking.detectors import detectors_for
+from postern.domain.rules.masking import DEFAULT_TYPES, MODEL_TYPES, InfoType
+from postern.inspection.masking.detectors import Detectors, detectors_for
 from postern.inspection.masking.joined_texts import Hits, mask_text
 from postern.inspection.masking.json_documents import _mask_document, mask_documents
 
-from .values import ANY_TEXT, ANY_VALUE, SOUP, cards
+from .values import ANY_TEXT, ANY_VALUE, NEAR, SOUP, cards
 
 ALL = detectors_for(DEFAULT_TYPES)
+EVERY = detectors_for(frozenset(InfoType) - MODEL_TYPES)
 
 
 def masked(document: bytes) -> bytes:
@@ -145,6 +146,52 @@ def test_masking_json_documents_with_keys_together_equals_masking_each_alone(doc
     assert found == [(mask_documents(ALL, [each], alone) or [each])[0] for each in documents]
     assert hits == alone
     assert found == [_mask_document(ALL, each, Hits()) for each in documents]
+
+
+LABELS = ["cookie", "Set-Cookie", "authorization", "password", "first name", "phone", "a", "+1", "id", "ssn", "x@y"]
+LABELLED = st.sampled_from(
+    [
+        "sid=abc; x=1",
+        "Basic dXNlcjpwYXNz",
+        "hunter2",
+        "Anna",
+        "",
+        "1e5",
+        "+1e-234",
+        "::",
+        "@",
+        "31.12.1999",
+        "12:34:56",
+        "2024-05-06T12:34:56+00",
+        "May 5, 2020",
+        "5.6.",
+    ]
+)
+LONG_NUMBERS = st.sampled_from([1234567, 123456789, 2.5e-234, 1e05, 234.567891, -1234567, 41111111111]) | NUMBERS
+PAIRS = st.dictionaries(
+    st.sampled_from(LABELS) | ANY_VALUE,
+    LONG_NUMBERS | LABELLED | ANY_VALUE | NEAR | st.lists(LONG_NUMBERS | ANY_VALUE, max_size=3),
+    min_size=1,
+    max_size=5,
+)
+SEPARATORS = st.sampled_from([(", ", ": "), (",", ":"), (" , ", " :  "), (",\n", ":\t")])
+
+
+@settings(max_examples=examples(1000), deadline=None)
+@given(st.lists(PAIRS, min_size=1, max_size=4), SEPARATORS, st.sampled_from([ALL, EVERY]))
+def test_raw_masking_of_json_documents_equals_masking_each_string_and_number(
+    values: list[Any], separators: tuple[str, str], detectors: Detectors
+) -> None:
+    documents = [json.dumps(value, ensure_ascii=False, separators=separators).encode() for value in values]
+    hits, alone = Hits(), Hits()
+    found = mask_documents(detectors, documents, hits) or documents
+    assert found == [_mask_document(detectors, each, alone) for each in documents]
+    assert hits == alone
+
+
+def test_key_that_labels_a_value_is_read_beside_other_values_in_the_document() -> None:
+    document = b'{"id": 1234567, "email": "ann@example.com", "cookie": "sid=abc"}'
+    assert masked(document) == b'{"id": 1234567, "email": "****@****", "cookie": "****"}'
 
 
 NAMED = [

@@ -98,6 +98,31 @@ def test_fast_column_masking_equals_a_plain_search_of_each_cell(cells: list[byte
     check(kinds, cells, mask_texts(detectors_for(kinds), cells, hits), hits)
 
 
+# Long enough to leap from candidate to candidate, with few of them.
+FILLERS = (b"the quick brown fox jumps over a lazy dog, ", b"2024-05-06 12:34:56.789+00\x00", b"\\n(x-1) 020 7x\x00")
+
+
+@settings(max_examples=examples(800), deadline=None)
+@given(
+    columns() | st.lists(ANY_TEXT, min_size=1, max_size=5),
+    st.sampled_from(FILLERS),
+    st.sampled_from([b"", b" ", b"\x00", b"\\n", b"\\t", b"(", b"\xc3\xa9", b"_", b"7", b"***"]),
+    KINDS,
+)
+@example([b"(020 7596 5050)"], FILLERS[0], b"", ALL)
+@example([b"(020) 75965050", b"020/75965050"], FILLERS[1], b"\\n", ALL)
+@example([b"1 (910) 500-0120"], FILLERS[2], b"", ALL)
+def test_masking_of_long_texts_equals_a_plain_search(
+    values: list[bytes], filler: bytes, edge: bytes, kinds: frozenset[InfoType]
+) -> None:
+    repeated = filler * (3000 // len(filler))
+    text = repeated + b"".join([edge + value + edge + filler for value in values]) + repeated
+    hits, plain = Hits(), Hits()
+    masked = mask_text(detectors_for(kinds), text, hits)
+    assert (text if masked is None else masked) == plainly(kinds, text, plain)
+    assert hits == plain
+
+
 @settings(max_examples=examples(500), deadline=None)
 @given(st.data(), KINDS)
 def test_whole_text_masking_equals_a_plain_search(data: st.DataObject, kinds: frozenset[InfoType]) -> None:

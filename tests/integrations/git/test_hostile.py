@@ -136,7 +136,7 @@ async def test_server_that_sends_byte_by_byte_times_out(fetcher: Make) -> None:
 )
 async def test_endless_answer_is_rejected(fetcher: Make, answers: list[bytes], then: bytes, said: str) -> None:
     policy = RepositoryPolicy(("http",), networks=LOOPBACK, limits=RepositoryLimits(received=4 << 20, memory=256 << 20))
-    seconds = SHORT if "within" in said else PATIENT
+    seconds = SHORT if "longer" in said else PATIENT
     async with server(*answers, then=then) as where:
         with pytest.raises((Invalid, Unavailable), match=said):
             await fetcher(policy, seconds=seconds).fetch(where)

@@ -9,7 +9,7 @@ import pytest
 from tests.support.aws import secrets_manager
 from tests.support.vault import ROOT, VaultDouble
 
-from postern.domain.reference import PROVIDERS, Reference
+from postern.domain.reference import IDENTITY, IDENTITY_CLOUDS, PROVIDERS, Reference
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured, Unavailable
 from postern.integrations.secrets import sources as module
@@ -85,7 +85,8 @@ def test_cloudprov_reference_uses_the_agents_cloud_provider(cloud: str, monkeypa
 
 
 def test_each_provider_has_a_source() -> None:
-    assert set(module._KINDS) | {"_cloudprov", "_envjson"} == set(PROVIDERS)
+    assert set(module._KINDS) | {"_cloudprov", "_envjson", IDENTITY} == set(PROVIDERS)
+    assert set(module._LOGIN_TOKENS) == set(IDENTITY_CLOUDS)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from postern.domain.secret import Secret
 from postern.errors import PosternError, ProtocolViolation, Unavailable
 from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.postgres.login.postgres_login import PostgresTargetGreeting, PostgresTargetLogin, connect
-from postern.protocols.postgres.login.postgres_scram import KeyCache
 from postern.protocols.postgres.wire import postgres_messages as m
+from postern.protocols.scram import KeyCache
 
 PASSWORD = "of the target"
 BINDING = b"hash of the target's certificate"

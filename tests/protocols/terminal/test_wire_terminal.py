@@ -12,7 +12,7 @@ from tests.support.links import Breaks, Masks, ReadsAll, Withholds, Words, inter
 from postern.domain.sessions.session import EndReason
 from postern.interception.events import Completed, Event, Operation, Refusal, Resized
 from postern.interception.pipeline import BatchNeed, Interceptor, SessionView
-from postern.interception.verdicts import Hold, Verdict
+from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict
 from postern.protocols.terminal import terminal_frames as m
 from postern.protocols.terminal.script import TerminalScript
 from postern.protocols.terminal.terminal_lines import LONGEST
@@ -51,6 +51,9 @@ class TerminalTalk:
     def settle(self) -> None:
         while self.link.input_paused:
             self.release()
+
+    def decide(self, verdict: Verdict) -> None:
+        self._note(self.link.resume("t1", verdict))
 
     def end(self) -> None:
         self._note(self.link.end(EndReason.KILLED, "this session was killed", "57P01"))
@@ -309,14 +312,16 @@ def test_malformed_client_frame_ends_the_session(data: bytes) -> None:
 
 @dataclass
 class HoldsAll:
-    """Holds every statement for a review."""
+    """Holds every statement with the word for a review."""
 
+    word: str = ""
     name: str = "holds"
     wants: frozenset[type[Event]] = frozenset({Operation})
     batch_need: BatchNeed = BatchNeed.REVIEW
 
     def see(self, event: Event, session: SessionView) -> Verdict:
-        return Hold("t1", "may this run?")
+        assert isinstance(event, Operation)
+        return Hold("t1", "may this run?") if self.word in event.text else FORWARD
 
 
 @pytest.mark.parametrize("how", [TYPED, PIPED])
@@ -331,6 +336,20 @@ def test_second_start_frame_of_a_running_or_held_program_ends_the_session(
     talk.client(m.START_FRAME)
     assert talk.closed is EndReason.PROTOCOL_VIOLATION
     assert talk.to_target.count((m.START, b"")) == (0 if interceptors else 1)
+
+
+@pytest.mark.parametrize("ahead", [b"", b"ec"], ids=["later", "ahead"])
+def test_ctrl_c_of_the_user_for_a_held_line_reaches_the_shell_once(ahead: bytes) -> None:
+    """A second one, after the line was cleared, would take the first character of the next line."""
+    talk = TerminalTalk(TYPED, HoldsAll("drop"))
+    talk.client(m.START_FRAME, m.frame(m.STDIN, b"drop it\r"))
+    assert talk.link.held_request is not None
+    talk.client(m.frame(m.STDIN, b"\x03"), *([m.frame(m.STDIN, ahead)] if ahead else []))
+    assert talk.link.interrupts_held_request
+    talk.decide(Refuse("holds", "cancelled"))
+    talk.settle()
+    talk.client(m.frame(m.STDIN, b"echo\r"[len(ahead) :]))
+    assert talk.typed() == b"drop it\x15\x03\x15" + (b" " if ahead else b"") + b"echo\r"
 
 
 def test_input_frame_from_an_agent_ends_the_session() -> None:

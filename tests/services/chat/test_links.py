@@ -13,7 +13,7 @@ from tests.support.receivers import issued
 from postern.domain.identity.organisation import Organisation
 from postern.domain.identity.principal import Account, PrincipalStatus
 from postern.domain.lists import Page
-from postern.domain.reviews.review import ReviewStatus
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.secret import Secret
 from postern.errors import NotFound, Unauthenticated
 from postern.integrations.chat.slack import LINK, REASON

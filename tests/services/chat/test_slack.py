@@ -15,7 +15,8 @@ from tests.support.reviews import REVIEWERS, asked, decided
 from tests.support.sinks import sink_fields
 
 from postern.domain.lists import Page
-from postern.domain.reviews.review import ApprovalRequirement, Binding, Choice, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import ApprovalRequirement, Binding, Choice, ReviewKind
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.secret import Secret
 from postern.domain.sink import DeliveryState, SinkKind, SinkScope
 from postern.errors import Invalid, Malformed, Unauthenticated

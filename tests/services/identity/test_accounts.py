@@ -203,7 +203,7 @@ class Provider:
 async def test_a_provider_is_asked_again_once_and_has_the_last_word(services: Services, world: World) -> None:
     user = await world.add_user("ann")
     provider = Provider(world, lives=1)
-    logins = Logins(world.stores.logins, tokens_of(world), world.signals, world.clock, provider)
+    logins = Logins(world.stores.logins, tokens_of(world), world.networks, world.signals, world.clock, provider)
     given = Provided(world.clock() + timedelta(hours=1), Secret("refresh-0"))
     opened = await logins.open(await services.users.own(user), LoginMethod.OIDC, CLIENT, given)
     world.clock.forward(minutes=59)

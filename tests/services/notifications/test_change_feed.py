@@ -215,7 +215,7 @@ async def test_a_follower_that_does_not_take_is_told_of_a_gap(desk: Desk, feed: 
         batch = ann.take()
         assert batch.has_gap
         assert len(batch.changes) == 2  # those after the gap
-        assert batch.position == feed._position
+        assert batch.position == feed.position()
 
 
 @pytest.mark.parametrize("topic", [Topic.RESUMED, Topic.POLICY_CHANGED])

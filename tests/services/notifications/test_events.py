@@ -18,7 +18,14 @@ from tests.support.world import START, World
 from postern.api.schemas.server.event_schemas import DIALECT, event_schemas
 from postern.domain.event import CHOSEN, EVENTS, OF_REVIEWS, EventKind
 from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import ApprovalRequirement, Choice, Review, ReviewEvent, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import (
+    ApprovalRequirement,
+    Choice,
+    Review,
+    ReviewEvent,
+    ReviewKind,
+)
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.rules.violation import Violation
 from postern.domain.sessions.session import EndReason
 from postern.domain.sink import NewDelivery, SinkKind

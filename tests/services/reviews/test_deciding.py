@@ -14,7 +14,8 @@ from postern.domain.features import Feature
 from postern.domain.identity.principal import Account, Principal
 from postern.domain.lists import Page
 from postern.domain.reviews import review as limits
-from postern.domain.reviews.review import Choice, Review, ReviewEvent, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import Choice, Review, ReviewEvent, ReviewKind
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError, TooMany
 from postern.services.server.audit_context import collect_change
 from postern.store.ports.common_ports import Topic

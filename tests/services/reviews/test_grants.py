@@ -12,8 +12,9 @@ from tests.services.reviews.desk import MEANS, SOURCE, Desk
 from postern.domain.features import Feature
 from postern.domain.identity.credential import Grant
 from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import Choice, Review, ReviewEvent, ReviewStatus
+from postern.domain.reviews.review import Choice, Review, ReviewEvent
 from postern.domain.reviews.review_rule import AccessType
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.time_window import TimeWindow
 from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import Verb
@@ -42,6 +43,7 @@ async def test_who_needs_nobody_is_let_in_for_three_statements(desk: Desk) -> No
     await desk.add_rule(other, name="juniors", required_groups=frozenset({"junior"}))
     username = (await grant_of(desk, desk.ann, "other")).username
     await desk.services.asking.grant(desk.ann, other, Verb.CONNECT, source=SOURCE, means="", credential_id=None)
+    await desk.services.access_rules.explain(desk.root, "other", None)  # the network rules are cached from here on
     async with desk.counted() as statements:
         grant = await desk.services.access.find_grant(username)
         assert grant is not None

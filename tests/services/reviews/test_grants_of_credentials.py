@@ -16,7 +16,8 @@ from postern.domain.identity.credential import Credential, Grant
 from postern.domain.identity.organisation import Organisation
 from postern.domain.identity.principal import Account, Principal
 from postern.domain.lists import Page
-from postern.domain.reviews.review import Choice, Review, ReviewedCredential, ReviewStatus
+from postern.domain.reviews.review import Choice, Review, ReviewedCredential
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import SSH, ConnectionType, Toggle

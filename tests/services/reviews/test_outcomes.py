@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.services.reviews.desk import Desk
 
-from postern.domain.reviews.review import Choice, Review, ReviewEvent, ReviewKind, ReviewOutcome, ReviewStatus
+from postern.domain.reviews.review import Choice, Review, ReviewEvent, ReviewKind, ReviewOutcome
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.services.reviews.review_text import final_state_text
 
 

@@ -12,7 +12,8 @@ import pytest
 from tests.services.reviews.desk import MEANS, SOURCE, Desk
 
 from postern.domain.features import Feature
-from postern.domain.reviews.review import Choice, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import Choice, ReviewKind
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.time_window import TimeWindow
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import EndReason, Session, SessionStatus

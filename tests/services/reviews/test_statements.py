@@ -12,7 +12,8 @@ from tests.support.world import World
 from postern.domain.features import Feature
 from postern.domain.identity.principal import Principal, PrincipalKind
 from postern.domain.reviews import review as limits
-from postern.domain.reviews.review import Choice, Review, ReviewEvent, ReviewStatus
+from postern.domain.reviews.review import Choice, Review, ReviewEvent
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.rules.permit import Permit
 from postern.domain.sessions.retention import Purge, PurgeScope
 from postern.domain.sessions.session import EndReason, Verb

@@ -8,7 +8,8 @@ from uuid import uuid4
 import pytest
 from tests.services.reviews.desk import Desk
 
-from postern.domain.reviews.review import Choice, ReviewStatus
+from postern.domain.reviews.review import Choice
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.sessions.session import EndReason, SessionStatus, Verb
 from postern.store.ports.common_ports import Topic
 

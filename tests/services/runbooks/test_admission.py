@@ -13,7 +13,7 @@ from tests.support.world import World
 
 from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page
-from postern.domain.reviews.review import ReviewStatus
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.rules.permit import Permit
 from postern.domain.runbook import RUNBOOK_LABELS, RunbookPattern, RunbookRef, RunbookRule
 from postern.domain.secret import Secret

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
 import pytest
 from tests.support.world import World
 
 from postern.domain.identity.api_key import ApiKey
-from postern.domain.identity.auth_config import AuthConfig, OidcConfig, SamlConfig
+from postern.domain.identity.auth_config import AuthConfig, LdapConfig, OidcConfig, SamlConfig
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.organisation import Organisation
 from postern.domain.identity.principal import Account, Principal, PrincipalStatus
@@ -18,7 +19,7 @@ from postern.errors import Conflict, Denied, Invalid, Unavailable
 from postern.services.bundle import Services
 from postern.services.server.audit_context import collect_change
 from postern.services.server.auth_configs import AuthConfigs
-from postern.services.server.auth_settings import AuthFields, OidcFields
+from postern.services.server.auth_settings import AuthFields, LdapFields, OidcFields
 from postern.services.server.machine_facts import MachineFacts
 
 ISSUER = "https://login.example.com"
@@ -178,3 +179,67 @@ async def test_the_environments_provider_is_no_other_organisations(world: World)
     await world.stores.organisations.add(other)
     assert await configs.of(world.org_id) == own
     assert await configs.of(other.id) == AuthConfig()
+
+
+LDAP = LdapConfig(("ldaps://dc1.example.com",), "dc=example,dc=com", "cn=postern,dc=example,dc=com")
+
+
+def ldap(secret: str | None = "s3cr3t", **changes: Any) -> AuthFields:
+    config = replace(LDAP, **changes)
+    return AuthFields(
+        LoginMethod.LDAP, ldap=LdapFields(config, None if secret is None else Secret(secret)), confirm=True
+    )
+
+
+async def test_directory_is_asked_and_its_password_is_kept(world: World) -> None:
+    services, provider, admin = await set_up(world)
+    config, _ = await services.auth_settings.put(admin, ldap())
+    assert provider.asked == [config]
+    assert await services.auth_configs.of(admin.org_id) == config
+    kept, _ = await services.auth_settings.put(admin, ldap(secret=None, user_filter="(mail={user})"))
+    assert kept.ldap is not None
+    assert kept.ldap.bind_password == Secret("s3cr3t")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"urls": ("ldaps://evil.example.com",)}, {"bind_dn": "cn=other,dc=example,dc=com"}]
+)
+async def test_attack_a_kept_password_is_not_sent_elsewhere(world: World, changes: dict[str, Any]) -> None:
+    services, _, admin = await set_up(world)
+    await services.auth_settings.put(admin, ldap())
+    with pytest.raises(Invalid, match="give it, also again"):
+        await services.auth_settings.put(admin, ldap(secret=None, **changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"urls": ()}, "1 to 5"),
+        ({"urls": ("ldaps://x.example.com",) * 6}, "1 to 5"),
+        ({"urls": ("ldap://dc1.example.com",)}, "would send passwords in clear"),
+        ({"urls": ("https://dc1.example.com",)}, "write it as ldaps://"),
+        ({"urls": ("ldaps://dc1.example.com/dc=x",)}, "write it as ldaps://"),
+        ({"urls": ("ldaps://user@dc1.example.com",)}, "write it as ldaps://"),
+        ({"urls": ("ldaps://10.0.0.7",)}, "POSTERN_PROVIDER_NETWORKS"),
+        ({"urls": ("ldaps://169.254.169.254",)}, "metadata"),
+        ({"base_dn": ""}, "is required"),
+        ({"user_filter": "(uid=ann)"}, r"must have \{user\}"),
+        ({"id_attribute": "a)(b"}, "must be the name of an attribute"),
+        ({"bind_dn": ""}, "not both"),
+        ({"bind_template": "{user}@corp.example"}, "not both"),
+        ({"bind_dn": "", "bind_template": "cn=x"}, r"must have \{user\} once"),
+        ({"group_filter": "(cn=dba)"}, r"\{dn\} or \{user\}"),
+        ({"ca": "not a certificate"}, "PEM"),
+        ({"base_dn": "x" * 1_001}, "at most 1000"),
+        ({"bind_dn": "a\0b"}, "no control characters"),
+    ],
+)
+async def test_ldap_settings_that_cannot_be_set(world: World, changes: dict[str, Any], why: str) -> None:
+    services, _, admin = await set_up(world)
+    with pytest.raises(Invalid, match=why):
+        await services.auth_settings.put(admin, ldap(**changes))
+
+
+async def test_start_tls_is_enough_for_a_plain_url(world: World) -> None:
+    services, _, admin = await set_up(world)
+    await services.auth_settings.put(admin, ldap(urls=("ldap://dc1.example.com",), start_tls=True))

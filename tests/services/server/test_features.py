@@ -112,7 +112,14 @@ async def test_api_keys_off(world: World) -> None:
         async def is_missing(self, _login: Login) -> bool:
             return False
 
-    door = Authentication(services.logins, services.features, NoFactors(), Keys())
+    door = Authentication(
+        logins=services.logins,
+        features=services.features,
+        factors=NoFactors(),
+        networks=world.networks,
+        principals=world.stores.principals,
+        api_keys=Keys(),
+    )
     given = Secret(f"{PREFIX}anything")
     caller = await door.caller(given, address="::1")
     assert caller.principal == ann

@@ -113,6 +113,41 @@ async def test_only_who_runs_the_server(world: World, services: Services) -> Non
             await services.server_configs.put(principal, ServerFields())
 
 
+def _with_tcp(listener: Listener) -> MachineFacts:
+    return MachineFacts(config=ServerConfig({**OWN.listeners, "tcp": listener}, "", OWN.api_url))
+
+
+def _tcp(*, enabled: bool | None = None, listen_address: str | None = None) -> ServerFields:
+    return ServerFields({"tcp": ListenerFields(enabled, listen_address)})
+
+
+async def test_listener_that_is_off_by_default_needs_an_address(world: World, admin: Principal) -> None:
+    off = Listener(False, Endpoint("127.0.0.1", 0))
+    configs = world.services(_with_tcp(off)).server_configs
+    assert not await configs.listens("tcp")
+    with pytest.raises(Invalid, match="give host:port, because POSTERN_TCP_PORT sets none"):
+        await configs.put(admin, _tcp(enabled=True))
+    changed = await configs.put(admin, _tcp(enabled=True, listen_address="127.0.0.1:7400"))
+    assert changed.listeners["tcp"] == Listener(True, Endpoint("127.0.0.1", 7400))
+    assert await configs.listens("tcp")
+    with pytest.raises(Invalid, match="give host:port"):
+        await configs.put(admin, _tcp(listen_address=""))
+    assert (await configs.put(admin, _tcp(enabled=False, listen_address=""))).listeners["tcp"] == off
+
+
+async def test_port_of_the_environment_turns_on_a_listener_that_was_never_configured(
+    world: World, admin: Principal
+) -> None:
+    off = world.services(_with_tcp(Listener(False, Endpoint("127.0.0.1", 0))))
+    await off.server_configs.put(admin, _listening(listen_address="0.0.0.0:7000"))
+    on = Listener(True, Endpoint("127.0.0.1", 7400))
+    later = world.services(_with_tcp(on)).server_configs
+    assert (await later.current()).listeners["tcp"] == on
+    await later.put(admin, _tcp(enabled=False))
+    again = world.services(_with_tcp(on)).server_configs
+    assert not await again.listens("tcp")
+
+
 def test_what_native_clients_are_told() -> None:
     def told(host: str, public_host: str = "") -> str:
         return ServerConfig(_own(Endpoint(host, 1)), public_host).client_host("postgres", "gateway")

@@ -39,11 +39,22 @@ class MemoryHandshake:
         return self._binding if self.encrypted else None
 
     async def read(self, size: int) -> bytes:
+        await self.peek(size)
+        data = bytes(self._received[:size])
+        del self._received[:size]
+        return data
+
+    async def peek(self, size: int) -> bytes:
         while len(self._received) < size:
             if self.closed or self.peer.closed:
                 raise ConnectionResetError("the peer closed the connection during login")
             self._arrived.clear()
             await self._arrived.wait()
+        return bytes(self._received[:size])
+
+    def read_buffered(self, size: int) -> bytes | None:
+        if len(self._received) < size:
+            return None
         data = bytes(self._received[:size])
         del self._received[:size]
         return data
@@ -56,6 +67,9 @@ class MemoryHandshake:
     def write(self, data: bytes) -> None:
         self.peer._received += data
         self.peer._arrived.set()
+
+    def write_later(self, data: bytes) -> None:
+        self.write(data)
 
     def take(self) -> bytes:
         """Everything that has arrived and was not read."""

@@ -116,7 +116,7 @@ def check_catalogue(catalogue: Catalogue, rows: Mapping[TargetTaskKind, Row]) ->
     """
     assert set(catalogue.target_tasks) == CATALOGUE_KINDS, "a target task has no question"
     for kind, question in catalogue.target_tasks.items():
-        assert set(question.values) <= {"schema", "table"}, f"{kind} asks for what the API does not have"
+        assert set(question.values) <= {"schema", "table", "database"}, f"{kind} asks for what the API does not have"
         for value in (None, "", _HOSTILE):
             assert catalogue.query(question.statement, [value] * len(question.values)).start()
         nothing, row = len(json.dumps(question.shape([]))), rows[kind]
@@ -152,10 +152,13 @@ def check_script(
     *,
     answer: bytes,
     failing: bytes,
+    recorded: str = "",
+    asked: bytes = b"",
 ) -> None:
     """Holds a protocol to the contract of `protocols.asking.Script`, over the wire that carries scripts.
 
     `answer` is all that a target says to `text` when all goes well; `failing` the same when something does not.
+    `recorded` and `asked` are what is recorded of the script, and sent to the target, if that is not its text.
 
     1. The script is asked for as it stands, and recorded as that before it reaches the target.
     2. However the answers are cut, it is finished at their end and not before, says goodbye or leaves, and nothing is
@@ -169,8 +172,8 @@ def check_script(
             assert script.exit_code() != 0, "what never ran has succeeded"
             effects = link.receive(Side.CLIENT, script.start())
             operations = [event.text for event in events_of(effects) if isinstance(event, Operation)]
-            assert "".join(operations) == text, f"recorded is {operations}, not {text!r}"
-            assert text.encode() in sent_to(Side.TARGET, effects), "the script does not reach the target"
+            assert "".join(operations) == (recorded or text), f"recorded is {operations}, not {text!r}"
+            assert (asked or text.encode()) in sent_to(Side.TARGET, effects), "the script does not reach the target"
             for piece in pieces(said, size):
                 assert not script.finished, f"cut in pieces of {size}, it is finished before the end of its answer"
                 assert script.exit_code() != 0, "what has not ended has succeeded"
@@ -180,7 +183,7 @@ def check_script(
     wire, script = make_wire(), make_script(text)
     link = new_link(wire, _Refuses())
     effects = link.receive(Side.CLIENT, script.start())
-    assert text.encode() not in sent_to(Side.TARGET, effects), "a refused script reached the target"
+    assert (asked or text.encode()) not in sent_to(Side.TARGET, effects), "a refused script reached the target"
     reply = script.feed(sent_to(Side.CLIENT, effects))
     if reply:
         link.receive(Side.CLIENT, reply)

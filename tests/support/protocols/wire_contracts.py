@@ -2,6 +2,7 @@
 
 check_wire     what passes, what is refused, what is garbage: every `protocols.base.Wire`
 check_masking  answers that are changed, refused, or looked at by something that breaks: the same
+check_opaque_wire  bytes that nobody can look at: wires of protocols whose spec says `is_opaque`
 The others: `query_contracts.py` (what the gateway says to targets), `login_contracts.py` (who comes in).
 
 Each raises AssertionError that says what is broken.
@@ -16,7 +17,7 @@ from uuid import UUID
 from tests.support.protocols.playbook import CHUNKS, OrderCheck, pieces
 
 from postern.domain.sessions.session import EndReason
-from postern.interception.events import Event, Operation, Output, Refusal, Rows
+from postern.interception.events import Completed, Event, Heading, Operation, Output, Refusal, Rows, Summary
 from postern.interception.pipeline import BatchNeed, Interceptor, Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
 from postern.protocols.wire_base import Side, Wire
@@ -72,6 +73,33 @@ def check_wire(
         _check_refusal(_link(make_wire, _Watcher(Operation, verdict=Refuse("contract", "refused"))), conversation, size)
         for side, data in garbage:
             _check_garbage(_link(make_wire, _Watcher(Operation, Rows, Output)), side, data, size)
+
+
+def check_opaque_wire(make_wire: Callable[[], Wire], conversation: Conversation) -> None:
+    """Holds a wire that does not read its bytes to the contract of such a one. However the reads are cut:
+
+    1. Bytes pass as they are, and what is sent was recorded before: output as it is, input as operations.
+    2. Nothing is owed, held back or said by the gateway, at any time. Each direction ends alone.
+    3. Whoever wants to look at anything ends the link, and nothing passes: nobody may believe that he looks.
+    4. When the link ends, the totals of both directions are recorded.
+    """
+    for size in CHUNKS:
+        wire = make_wire()
+        assert wire.half_open, "a direction cannot end alone"
+        link = new_link(wire)
+        _check_passes(link, conversation, size, OrderCheck())
+        assert not link.has_buffered_output, "output is held back"
+        assert not link.input_paused, "input is held back"
+        assert not link.open_batch, "a batch is held back"
+        assert link.client_finished() == [], "the gateway says something itself when the client ends"
+        (completed,) = link.unfinished_exchanges()
+        assert isinstance(completed, Completed)
+        for side in Side:
+            total = sum(len(data) for speaker, data in conversation if speaker is side)
+            assert str(total) in completed.tag, f"the {side.value} sent {total} bytes; recorded is {completed.tag!r}"
+        for wanted in (Operation, Rows, Output, Heading, Summary):
+            for side in Side:
+                _check_garbage(_link(make_wire, _Watcher(wanted)), side, b"content", size)
 
 
 class _Covers:

@@ -36,7 +36,7 @@ async def browser(request: Request, services: Services, info: ServerAddresses) -
     if secret is None:
         raise Unauthenticated("log in with this browser first")
     caller = await services.authentication.caller(secret, address=address_of(request))
-    if caller.login is None:
+    if caller.login is None or caller.federation is not None:
         raise Unauthenticated("the session's cookie must contain the token of a login")
     return await services.users.own(caller.principal), caller.login, secret
 

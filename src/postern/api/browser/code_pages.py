@@ -83,6 +83,6 @@ async def read_code_form(request: Request, services: Services, info: ServerAddre
 
 def login_of(caller: Caller, what: str) -> Login:
     """Return the login that approves `what`. Raises Denied."""
-    if caller.login is None:
-        raise Denied(f"only logged-in users can approve {what}; an API key or a provider's token cannot")
+    if caller.login is None or caller.federation is not None:
+        raise Denied(f"only logged-in users can approve {what}; programs cannot")
     return caller.login

@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse
 from markupsafe import Markup
 
 from postern.api.browser import pages
+from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import Principal
 
 LOGIN, FACTOR, SETUP = "/api/web/login", "/api/web/second-factor", "/api/web/setup"
@@ -17,7 +18,7 @@ LOGIN, FACTOR, SETUP = "/api/web/login", "/api/web/second-factor", "/api/web/set
 _LOGIN = Markup(
     '{problem}<form method="post" action="{action}">'
     '<input type="hidden" name="back" value="{back}"><input type="hidden" name="organization" value="{organization}">'
-    '<p><label>E-mail address<br><input name="email" type="email" autocomplete="username" autofocus required '
+    '<p><label>{label}<br><input name="email" type="{kind}" autocomplete="username" autofocus required '
     'maxlength="255"></label></p>'
     '<p><label>Password<br><input name="password" type="password" autocomplete="current-password" required '
     'maxlength="1024"></label></p><p><button>Log in</button></p></form>'
@@ -58,8 +59,17 @@ class Back:
     organization: str = ""
 
 
-def login(back: Back, problem: str = "", status: int = 200) -> HTMLResponse:
-    content = _LOGIN.format(problem=_problem(problem), action=LOGIN, back=back.path, organization=back.organization)
+def login(back: Back, method: LoginMethod, problem: str = "", status: int = 200) -> HTMLResponse:
+    """Return the form for a password, which belongs to an e-mail address or to a user name of a directory."""
+    label, kind = ("User name", "text") if method is LoginMethod.LDAP else ("E-mail address", "email")
+    content = _LOGIN.format(
+        problem=_problem(problem),
+        action=LOGIN,
+        back=back.path,
+        organization=back.organization,
+        label=label,
+        kind=kind,
+    )
     return pages.page("Log in", content, status)
 
 

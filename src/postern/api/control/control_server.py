@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -31,6 +32,7 @@ from postern.transport.control.control_pb2_grpc import (
 
 log = logging.getLogger(__name__)
 
+KeyAndChain = tuple[bytes, bytes]
 _MOST_REPORTS = 50  # between two heartbeats of the server
 _MAX_FAILURE = 300  # characters
 _AGAIN = 3  # heartbeats between two checks of the token
@@ -153,6 +155,21 @@ def _message(order: ProxyOrder) -> messages.ProxyOrder:
     )
 
 
+def certificate_credentials(certificate: Callable[[], KeyAndChain]) -> grpc.ServerCredentials:
+    """Return credentials with the current certificate: gRPC asks for it at each handshake."""
+    first = latest = certificate()
+
+    def fetch() -> Any:
+        nonlocal latest
+        current = certificate()
+        if current == latest:
+            return None  # the one that gRPC has
+        latest = current
+        return grpc.ssl_server_certificate_configuration([current])
+
+    return grpc.dynamic_ssl_server_credentials(grpc.ssl_server_certificate_configuration([first]), fetch)
+
+
 GRACE = 1.0  # seconds that streams have to end when the gateway stops
 _MOST_WAITING, _MOST_WAITING_PER_ADDRESS = 256, 32  # calls that wait to be admitted
 _MOST_STREAMS = 10_000
@@ -174,22 +191,21 @@ _OPTIONS = (
 
 
 class ControlServer:
-    """`certificate` and `key` are PEM; TLS is always used, also on loopback."""
+    """`certificate` returns the key and the chain, both PEM, for the next handshakes; TLS is always used, also on
+    loopback."""
 
     def __init__(
         self,
         services: Services,
         endpoint: Endpoint,
         *,
-        certificate: bytes,
-        key: bytes,
+        certificate: Callable[[], KeyAndChain],
         tunnel_url: str,
         most_connections: int = _MOST_CONNECTIONS,
     ) -> None:
         self._most_connections = min(most_connections, _MOST_CONNECTIONS)
         self._endpoint = endpoint
         self._certificate = certificate
-        self._key = key
         room = Room(_MOST_WAITING, _MOST_WAITING_PER_ADDRESS)
         self._control = Control(
             services.agents, services.declarations, services.relay_workers, room, tunnel_url=tunnel_url
@@ -206,7 +222,7 @@ class ControlServer:
         add_ControlServicer_to_server(self._control, server)  # type: ignore[no-untyped-call]
         add_ProxyManagerServicer_to_server(self._proxies, server)  # type: ignore[no-untyped-call]
         try:
-            credentials = grpc.ssl_server_credentials([(self._key, self._certificate)])
+            credentials = certificate_credentials(self._certificate)
             port = server.add_secure_port(str(self._endpoint), credentials)
         except (RuntimeError, ValueError) as error:
             raise Misconfigured(

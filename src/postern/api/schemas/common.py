@@ -16,8 +16,27 @@ from postern.domain.targets.connection import SPOKEN, SUBTYPES
 from postern.domain.targets.target_keys import ALIASES
 from postern.protocols.registry import PROTOCOLS
 
+MANAGED_BY: Final = (
+    "What manages it: a configuration in files, whose next `postern apply` overwrites other changes, or an agent"
+)
 # Marks a field in the OpenAPI description. Pydantic's own `deprecated` would warn at each access, also by our code.
 DEPRECATED: Final[JsonDict] = {"deprecated": True}
+# Marks a field that files of a configuration do not have: another field, or another resource, has the same value.
+NOT_IN_FILES: Final[JsonDict] = {"x-not-in-files": True}
+
+
+def refers_to(kind: str) -> JsonDict:
+    """Mark a field with names of resources of a kind, or with their identifiers if its own name ends in `_id` or
+    `_ids`. Files of a configuration always have names."""
+    return {"x-refers-to": kind}
+
+
+def secret(shown_in: str, *, keeps: bool = False) -> JsonDict:
+    """Mark a field that is never shown. `shown_in` is the field of answers that says which values are set: the keys, or
+    whether there is one; empty if no answer says it. `keeps`: keys that a request leaves out keep their values."""
+    return {"x-secret": shown_in, "x-keeps": keeps}
+
+
 # Every subtype, and the empty one of a connection without one. The service checks which type has which.
 SUBTYPE_NAMES: Final[list[JsonValue]] = ["", *sorted(frozenset[str]().union(*SUBTYPES.values()))]
 # Requests can use an alias, too; answers have the stored subtype.
@@ -56,6 +75,11 @@ class ResourceBody(Body):
     the API uses different ones."""
 
     read_only = frozenset({"id", "created_at", "updated_at"})
+    managed_by: str | None = Field(
+        None,
+        description="Name of the configuration that manages it (`postern apply`); null: unchanged; empty: none",
+        json_schema_extra=NOT_IN_FILES,
+    )
     nullable: ClassVar[frozenset[str]] = frozenset()  # fields that null sets; in other fields null is ignored
 
     def fields(self) -> dict[str, Any]:
@@ -83,6 +107,7 @@ class NamedResourceAnswer(AttributeAnswer):
 
     id: UUID
     name: str
+    managed_by: str | None = Field(description=MANAGED_BY)
 
 
 class HTTPError(Answer):

@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, ValidationError
 from scim2_models import Error as ScimErrorMessage
 from scim2_models import SCIMException
-from starlette.exceptions import HTTPException
 
 from postern.api import error_answers
 from postern.api.audited import AuditedRoute
 from postern.api.responses import errors as declared
 from postern.api.route import Route
 from postern.errors import Conflict, Invalid, Malformed, PosternError
-
-# Parts of the standard that a provider can leave out, and that clients detect by 501 (RFC 7644 section 3.12).
-LEFT_OUT = frozenset({"/.search", "/Users/.search", "/Groups/.search", "/Bulk", "/Me"})
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -57,24 +53,6 @@ class _ErrorRoute(Route):
 
 class ScimRoute(AuditedRoute, _ErrorRoute):
     """Route that is audited like every write, with the status of the answer."""
-
-
-def install(app: FastAPI, prefix: str) -> None:
-    """Answer unknown paths and methods below `prefix` in this form, too."""
-    usual = app.exception_handlers[HTTPException]
-
-    async def on_http_error(request: Request, error: Exception) -> Response:
-        response: Response = await usual(request, error)  # type: ignore[misc]
-        if not request.url.path.startswith(prefix):
-            return response
-        left_out = request.url.path.removeprefix(prefix) in LEFT_OUT
-        status = 501 if left_out else response.status_code
-        scim_answer = answer(status, f"this gateway does not support {request.method} {request.url.path}")
-        if "allow" in response.headers:
-            scim_answer.headers["allow"] = response.headers["allow"]
-        return scim_answer
-
-    app.add_exception_handler(HTTPException, on_http_error)
 
 
 def answer(status: int, detail: str, scim_type: str | None = None) -> ScimResponse:

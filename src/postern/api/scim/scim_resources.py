@@ -34,12 +34,11 @@ from scim2_models import (
     Uniqueness,
 )
 
+from postern.api.scim.scim_mount import PREFIX
 from postern.domain.identity.principal import Account, PrincipalStatus
 from postern.domain.lists import MAX_LIMIT
 from postern.errors import Invalid
 from postern.services.identity.provisioning import ProvisionedGroup, ProvisionedUser
-
-PREFIX = "/api/scim/v2"
 
 # Values that the provisioning services of large identity providers send, beyond the letter of the standard.
 POLICY = ScimPolicy(

@@ -177,14 +177,21 @@ class RecordingForm(StrEnum):
     ASCIICAST = "asciicast"
     ASCIICAST_3 = "asciicast-v3"
     TIMELINE = "timeline"
+    HAR = "har"
 
 
-_EXTENSIONS = {RecordingForm.ASCIICAST: "cast", RecordingForm.ASCIICAST_3: "cast", RecordingForm.TIMELINE: "jsonl"}
+_EXTENSIONS = {
+    RecordingForm.ASCIICAST: "cast",
+    RecordingForm.ASCIICAST_3: "cast",
+    RecordingForm.TIMELINE: "jsonl",
+    RecordingForm.HAR: "har",
+}
 _MEDIA = {
     "csv": "text/csv; charset=utf-8",
     "json": "application/json",
     "cast": "application/x-asciicast",
     "jsonl": "application/x-ndjson",
+    "har": "application/json",
 }
 
 
@@ -241,7 +248,7 @@ _PLAIN = "application/octet-stream"
 
 
 def _own(form: RecordingForm) -> tuple[str, ...]:
-    return ("csv", "json") if form is RecordingForm.FILE else ("cast", "jsonl")
+    return ("csv", "json") if form is RecordingForm.FILE else ("cast", "jsonl", "har")
 
 
 def content(sessions: Sessions, session: Session, file_request: RecordingFileRequest) -> Iterator[bytes]:
@@ -257,6 +264,8 @@ def _pieces(sessions: Sessions, session: Session, file_request: RecordingFileReq
         return timelines.lines(
             recordings.exchanges(session, file_request.start, timelines.OUTPUT), file_request.start, file_request.end
         )
+    if file_request.form is RecordingForm.HAR:
+        return recordings.archive(session, session.start_date)
     moments = _between(recordings.moments(session, file_request.start), file_request.start, file_request.end)
     if file_request.form is not RecordingForm.FILE:
         if recordings.protocol(session) not in TEXTUAL:

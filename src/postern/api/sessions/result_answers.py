@@ -18,6 +18,7 @@ from postern.api.sessions.recording_files import is_formula
 from postern.api.sessions.result_masks import MAX_RUNS, MaskedCells, MaskSummary
 from postern.domain.sessions.results import CUT, Finished, Problem, Result, ResultColumns, Row
 
+_NOTE = "[note] "  # begins what the gateway noted, as opposed to what the target said
 MAX_NOTICES = 100  # of one statement
 _PIECE = 64 * 1024  # characters
 _UNLIMITED = 1 << 62
@@ -51,11 +52,12 @@ MEDIA = {
 class ResultWriter:
     """A writer of results, used once. `limit` is in bytes, and the output exceeds it by at most one row; once all is
     written, `truncated` says whether something is left out. `error` is the error among the results, if there is one,
-    and `masked` tells what was masked in those that were read."""
+    `note` the last note of the gateway, and `masked` tells what was masked in those that were read."""
 
     def __init__(self, results: Iterable[Result], limit: int | None = None) -> None:
         self.truncated = False
         self.error: Problem | None = None
+        self.note = ""
         self.masked = MaskSummary()
         self._most_runs = MAX_RUNS if limit is None else min(MAX_RUNS, limit // _BYTES_PER_RUN)
         self._results = self._watch_results(results)
@@ -83,8 +85,11 @@ class ResultWriter:
 
     def _watch_results(self, results: Iterable[Result]) -> Iterator[Result]:
         for result in results:
-            if isinstance(result, Problem) and result.fails:
-                self.error = result
+            if isinstance(result, Problem):
+                if result.fails:
+                    self.error = result
+                elif result.text.startswith(_NOTE):
+                    self.note = result.text.removeprefix(_NOTE)
             self.masked.add(result)
             yield result
 

@@ -32,7 +32,8 @@ from postern.services.bundle import Services
 
 MAX_ROWS = 1_000  # of a line
 MAX_BYTES = 64 * 1024
-LOOK_SOON = 0.03  # seconds: users see the first row at once. A script that was quiet for longer is looked at less often
+LOOK_SOON = 0.005  # seconds, at first: most scripts are short, and users see the first row at once
+LOOK_LATER = 0.03  # once a script was quiet for a second; one that is quiet for longer is looked at less often
 _ALL = 1 << 62  # runs of masked cells: a line has at most as many as cells
 
 
@@ -122,7 +123,7 @@ class ResultFollower(RecordingFollower):
         return "".join([*self._lines.write(results), *self._lines.flush()])
 
     def pause(self, quiet: float) -> float:
-        return min(LOOK_SELDOM, max(LOOK_SOON, quiet / 100))
+        return min(LOOK_SELDOM, max(LOOK_SOON, quiet / 100, min(LOOK_LATER, quiet / 30)))
 
     def end(self) -> str:
         return end_line(self.session)

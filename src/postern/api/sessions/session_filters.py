@@ -8,7 +8,7 @@ from fastapi import Depends, Query
 
 from postern.api.connection_filters import tag_conditions
 from postern.api.query_times import Moment
-from postern.domain.reviews.review import ReviewStatus
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.sessions.session import EndReason, SessionStatus, Verb
 from postern.domain.sessions.words import MAX_SEARCH, parse_search
 from postern.errors import Invalid

@@ -15,11 +15,12 @@ import click
 
 from postern.cli import completion
 from postern.cli.api import client, in_force
+from postern.cli.client_certificate_files import default_folder, write_certificate_files
 from postern.cli.login import login_renewal, profile
 from postern.cli.login.profile import Profile
 from postern.cli.printing import emit, json_option, local_time
 from postern.cli.scripts import script_options
-from postern.cli.scripts.review_wait import ReviewNotices
+from postern.cli.scripts.review_notices import ReviewNotices
 from postern.cli.status import Status, report, report_note
 from postern.cli.terminal import native_client, terminal
 from postern.cli.terminal.forward import LOOPBACK, PortForward, StreamRequest
@@ -28,7 +29,7 @@ from postern.client.client_shapes import Connection, IssuedCredential, ServerInf
 from postern.client.native_clients import CLIENTS, FORMS, credential_in_form, require_form
 from postern.domain.secret import Secret
 from postern.domain.server import NATIVE
-from postern.domain.targets.connection import SSH, TERMINAL, protocol_of
+from postern.domain.targets.connection import BY_CERTIFICATE, BY_LOCAL_PORT, SSH, TERMINAL, protocol_of
 from postern.domain.text import one_line
 from postern.errors import Invalid, Misconfigured, PosternError
 from postern.protocols.clients import NativeCredential, netloc
@@ -37,9 +38,10 @@ from postern.protocols.registry import DEFAULT_PROTOCOL
 RENEW_EVERY = 300.0  # seconds between two checks whether the token needs a refresh
 
 
-_PROGRAMS = " or ".join(client.program for client in CLIENTS.values() if client.forms)
+_NAMES = dict.fromkeys(client.program for client in CLIENTS.values() if client.forms and not client.by_certificate)
+_PROGRAMS = ", ".join([*_NAMES][:-1]) + f" or {[*_NAMES][-1]}"
 _EXAMPLES = "\n".join(line for client in CLIENTS.values() for line in client.examples)
-_HELP = f"""Connect to a database with its own client, to a server by SSH, or to a command.
+_HELP = f"""Connect to a database with its own client, to a server by SSH, to a TCP service, or to a command.
 
 Databases: at a terminal this starts {_PROGRAMS}. It needs no password, because it uses your login.
 Arguments after -- go to the client.
@@ -53,6 +55,10 @@ shell variables, or a file that the client reads.
 
 SSH servers: at a terminal this starts ssh with your key. Elsewhere it prints the ssh command, with --native one that
 uses a credential.
+
+TCP services: it opens a local port until Ctrl-C, for any client of the service. Each client is a session. If the
+gateway listens for TCP clients, --native issues a client certificate instead, writes it to files, and prints commands
+that use it.
 
 Commands: it runs the connection's command as if it were a program of this machine, with the same keys, window size,
 signals and exit code. Arguments after -- go to the command. Without a terminal, standard input, output and error are
@@ -86,6 +92,11 @@ tar c . | postern connect backup -- --name monday
     type=click.FloatRange(min=0, min_open=True),
     help="With --native: how long it is valid, in hours.  [default: 12]",
 )
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="With --native, for TCP services: where to write the certificate and its key.",
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Local port.  [default: a free one]")
 @click.option("--reason", default="", help="Reason, shown to the reviewers if access needs a review.")
 @click.option(
@@ -103,6 +114,7 @@ def connect(
     native: bool,
     form: str | None,
     hours: float | None,
+    folder: Path | None,
     port: int,
     reason: str,
     duration: int | None,
@@ -125,12 +137,15 @@ def connect(
                 "--tunnel, --format, --port, --reason, --duration and --issue-field are not for SSH "
                 "connections; your own SSH client connects to the gateway directly"
             )
-        starts = not (is_command or tunnel or native or port or as_json) and _at_terminal()
+        by_local_port = connection["subtype"] in BY_LOCAL_PORT
+        if folder is not None and not (native and connection["subtype"] in BY_CERTIFICATE):
+            raise click.UsageError("--folder is only for --native with TCP services")
+        starts = not (is_command or by_local_port or tunnel or native or port or as_json) and _at_terminal()
         if arguments and not (is_command or starts):
             raise click.UsageError(
                 "arguments after -- are only for commands, and for clients that `postern connect` starts at a terminal"
             )
-        if not is_command and connection["subtype"] not in NATIVE:
+        if not is_command and connection["subtype"] not in NATIVE and not by_local_port:
             raise Invalid(
                 f"connection {name!r} has the subtype {connection['subtype']!r}, which this version cannot connect to"
             )
@@ -145,6 +160,8 @@ def connect(
         sys.exit(terminal.run(_make_target(info, connection, options), arguments))
     elif issued is None:
         asyncio.run(_carry(_make_target(info, connection, options), connection, port, as_json))
+    elif connection["subtype"] in BY_CERTIFICATE:
+        _show_certified(connection, issued, folder or default_folder(os.environ), form, as_json)
     elif form is not None:
         _show_form(info, connection, issued, form)
     else:
@@ -217,6 +234,8 @@ async def _carry(stream_request: StreamRequest, connection: Connection, port: in
     database = connection["default_database"] or (native.default_database if native else "")
     address: dict[str, object] = {"host": LOOPBACK, "port": opened, "database": database}
     line = netloc(LOOPBACK, opened)
+    if connection["subtype"] in BY_LOCAL_PORT:
+        line = f"{line} leads to {connection['name']!r}. Each client that connects there is a session."
     if native is not None and native.carried_line is not None:
         address[native.program] = line = native.carried_line(LOOPBACK, opened, database)
     stopped = asyncio.Event()
@@ -251,7 +270,7 @@ def _make_target(info: ServerInfo, connection: Connection, options: _SessionOpti
         options.reason,
         options.duration,
         options.tracker_fields,
-        connection["subtype"] if connection["subtype"] in NATIVE else DEFAULT_PROTOCOL,
+        connection["subtype"] if connection["subtype"] in {*NATIVE, *BY_LOCAL_PORT} else DEFAULT_PROTOCOL,
     )
 
 
@@ -289,10 +308,32 @@ def _show_form(info: ServerInfo, connection: Connection, issued: IssuedCredentia
     report_note(f"valid until {local_time(issued['expires_at'])}; the password is shown only once")
 
 
+def _show_certified(
+    connection: Connection, issued: IssuedCredential, folder: Path, form: str | None, as_json: bool
+) -> None:
+    """Write a client certificate to files, and print the commands that use it, or the one of `form`."""
+    files = write_certificate_files(issued, folder)
+    subtype = connection["subtype"]
+    credential = replace(_credential(connection, issued, files.authority), certificate=files.certificate, key=files.key)
+    lines = CLIENTS[subtype].lines(credential)
+    shown = [credential_in_form(subtype, form, credential)] if form is not None else [line.text for line in lines]
+    address = {**issued, "lines": [asdict(line) for line in lines]}
+    emit(address, as_json, lambda _: click.echo("\n".join(shown)))
+    if not as_json:
+        until = local_time(issued["expires_at"])
+        report_note(f"valid until {until}; the certificate and its private key are in {files.certificate.parent}")
+
+
 def _credential(connection: Connection, issued: IssuedCredential, authority: Path | None) -> NativeCredential:
     database = issued["database"] or CLIENTS[connection["subtype"]].default_database
     return NativeCredential(
-        issued["username"], Secret(issued["password"]), issued["host"], issued["port"], database, authority
+        issued["username"],
+        Secret(issued["password"]),
+        issued["host"],
+        issued["port"],
+        database,
+        authority,
+        web_url=connection["url"] or "",
     )
 
 

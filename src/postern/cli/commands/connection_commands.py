@@ -11,10 +11,8 @@ from postern.cli.api import client
 from postern.cli.connection_files import (
     MODES,
     agent_id,
-    apply_connection,
     report_unmasked,
     settings,
-    several,
     warn_of,
     with_agent,
     without,
@@ -23,17 +21,23 @@ from postern.cli.json_files import one_object
 from postern.cli.nouns import AGENT, CONNECTION, MASKING_RULE, RESOURCE
 from postern.cli.printing import emit, fields, json_option, local_time, span
 from postern.cli.printing import table as show_table
-from postern.cli.resource_group import Field, ResourceCommands, item_argument, looking_up, resource_group
+from postern.cli.resource_group import (
+    Field,
+    ResourceCommands,
+    item_argument,
+    looking_up,
+    resource_group,
+    warn_of_manager,
+)
 from postern.cli.row_commands import confirm, drop_missing, parse_pairs, print_result, tag_option, yes_option
 from postern.cli.status import Status, report, report_done
 from postern.client.client import Client
 from postern.client.client_shapes import Row
-from postern.domain.server import NATIVE
-from postern.domain.targets.connection import SUBTYPES
+from postern.domain.targets.connection import SPOKEN, SUBTYPES
 from postern.domain.targets.connection_use import ConnectionUse
 from postern.domain.targets.target_keys import ALIASES, canonical_subtype, check_target_keys
 from postern.errors import Denied
-from postern.protocols.registry import DEFAULT_PROTOCOL
+from postern.protocols.registry import DEFAULT_PROTOCOL, PROTOCOLS
 
 
 def _narrow(api: Client, filters: Row) -> Row:
@@ -65,7 +69,6 @@ connections = resource_group(
             --env HOST=db.example.com --env PORT=5432 --env USER=app --env PASS=- --env DB=orders
         postern connections create web-1 --subtype ssh --env HOST=web-1.example.com --env USER=app --env PASS=-
         postern connections update orders --set access_max_duration=3600 --tag env=prod
-        postern connections apply -f connections.json
         """,
         columns=[
             ("name", "name"),
@@ -268,7 +271,8 @@ def _show_schema(answer: Row) -> None:
     "--subtype",
     default=DEFAULT_PROTOCOL,
     show_default=True,
-    help=f"The target's protocol: {', '.join(NATIVE)}; {' and '.join(ALIASES)} are accepted, too.",
+    help=f"The target's protocol: {', '.join(name for name in PROTOCOLS if name in SPOKEN)}; "
+    f"{' and '.join(ALIASES)} are accepted, too.",
 )
 @click.option("--command", help="Program and arguments that the agent runs; sets the type to custom.")
 @click.option("--description", default="", help="What it is for, for its users.")
@@ -319,6 +323,7 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
     \b
     Keys of databases: HOST and USER, and optionally PORT, DB, PASS, SSLMODE, SSLROOTCERT
     Keys of ssh: HOST and USER, optionally PORT, and one of PASS, PRIVATE_KEY, SSH_AUTH_SOCK
+    Keys of TCP services: HOST and PORT, and optionally SSLMODE, SSLROOTCERT
 
     Other keys are rejected. A command takes any key, as an environment variable. --secret-file writes the secret to a
     file for the command, and the variable KEY holds the file's path; it accepts references, - and base64://, too.
@@ -423,6 +428,7 @@ def update(
     emit(changed, as_json, lambda row: report_done(f"Changed {row['name']}: {', '.join(sorted(body))}."))
     report_unmasked(changed, body)
     warn_of(changed)
+    warn_of_manager(changed)
 
 
 @connections.command("host-keys")
@@ -460,21 +466,3 @@ def _show_host_keys(host_keys: list[Row]) -> None:
         rows,
         "No host key is pinned: no SSH session has reached the target yet.",
     )
-
-
-@connections.command()
-@click.option(
-    "-f", "--file", "file", type=click.File(), required=True, help="JSON file with one connection, or a list of them."
-)
-@json_option
-def apply(file: IO[str], as_json: bool) -> None:
-    """Create or update connections from a file. Applying it twice changes nothing.
-
-    Each connection needs a `name`; `agent` or `agent_id` names its agent, by name or id. Fields that the file leaves
-    out stay as they are, or get their default if the connection is new. Connections that are not in the file stay as
-    they are.
-    """
-    documents = several(file)
-    with client() as api:
-        done = [apply_connection(api, document) for document in documents]
-    print_result(done, as_json, "\n".join(f"{result['name']}: {result['action']}" for result in done))

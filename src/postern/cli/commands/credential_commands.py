@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import functools
+import os
+from pathlib import Path
+
 import click
 
 from postern.cli import completion
 from postern.cli.api import client
+from postern.cli.client_certificate_files import default_folder, write_certificate_files
 from postern.cli.lazy import AliasGroup
 from postern.cli.nouns import CONNECTION
 from postern.cli.printing import emit, json_option, local_time
@@ -15,7 +20,7 @@ from postern.client.client_shapes import Row
 
 @click.group(cls=AliasGroup, aliases={"create": "issue", "delete": "revoke", "remove": "revoke"})
 def credentials() -> None:
-    """Issue and revoke connection credentials: user names and passwords for native clients.
+    """Issue and revoke connection credentials: user names with passwords, or certificates, for native clients.
 
     \b
     postern credentials issue shop-demo --hours 8
@@ -60,19 +65,32 @@ _COLUMNS: Columns = [
 @credentials.command()
 @click.argument("connection", shell_complete=completion.connections)
 @click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="Lifetime in hours.  [default: 12]")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where to write a client certificate and its key, for TCP services.",
+)
 @json_option
-def issue(connection: str, hours: float | None, as_json: bool) -> None:
-    """Issue a credential. Its password is shown only once."""
+def issue(connection: str, hours: float | None, folder: Path | None, as_json: bool) -> None:
+    """Issue a credential. Its password is shown only once.
+
+    For TCP services it is a client certificate, which is written to files. --json prints it instead.
+    """
     with client() as api, looking_up(api, CONNECTION, connection):
         issued = api.credentials.issue(connection, None if hours is None else round(hours * 3600))
-    emit(issued, as_json, _show_issued)
+    emit(issued, as_json, functools.partial(_show_issued, folder or default_folder(os.environ)))
 
 
-def _show_issued(issued: Row) -> None:
-    click.echo(
-        f"user      {issued['username']}\npassword  {issued['password']}\nexpires   {local_time(issued['expires_at'])}"
-    )
-    click.echo(f"id        {issued['id']}")
+def _show_issued(folder: Path, issued: Row) -> None:
+    click.echo(f"user      {issued['username']}")
+    if issued.get("client_certificate"):
+        files = write_certificate_files(issued, folder)
+        click.echo(f"cert      {files.certificate}\nkey       {files.key}")
+        if files.authority is not None:
+            click.echo(f"CA        {files.authority}")
+    else:
+        click.echo(f"password  {issued['password']}")
+    click.echo(f"expires   {local_time(issued['expires_at'])}\nid        {issued['id']}")
 
 
 @credentials.command()

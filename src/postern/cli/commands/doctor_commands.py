@@ -13,6 +13,7 @@ from postern.cli.doctor import of_client
 from postern.cli.doctor.finding import DoctorFinding, FindingState, run
 from postern.cli.lazy import FAILED
 from postern.cli.login import profile
+from postern.cli.options import config_option
 from postern.cli.printing import json_option
 from postern.cli.status import with_program_name
 from postern.domain.text import one_line
@@ -29,12 +30,21 @@ _TAGS = {
 @click.option("--agent", "at_agent", is_flag=True, help="Check an agent's machine. Reads POSTERN_KEY like the agent.")
 @click.option("--gateway", "at_gateway", is_flag=True, help="Check the gateway, on its own machine.")
 @click.option("--home", default=None, help="With --gateway: its data folder.  [default: POSTERN_HOME]")
+@config_option
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="A local port that you want to use for forwarding."
 )
 @json_option
 @click.pass_context
-def doctor(ctx: click.Context, at_agent: bool, at_gateway: bool, home: str | None, port: int, as_json: bool) -> None:
+def doctor(
+    ctx: click.Context,
+    at_agent: bool,
+    at_gateway: bool,
+    home: str | None,
+    config: str | None,
+    port: int,
+    as_json: bool,
+) -> None:
     """Diagnose problems: what is wrong, why it matters, and what to do.
 
     Without options it checks this machine's connection to its gateway. It changes nothing. The exit code is 1 if
@@ -50,20 +60,20 @@ def doctor(ctx: click.Context, at_agent: bool, at_gateway: bool, home: str | Non
     if at_agent:
         from postern.cli.doctor import of_agent  # loads grpc, which the other checks do not need
 
-        checks = of_agent.checks(os.environ)
+        checks = of_agent.checks(settings.load_agent(os.environ, config=config, key_required=False))
     elif at_gateway:
         from postern.cli.doctor import of_gateway  # loads the store
 
-        checks = of_gateway.checks(settings.load(os.environ, home=home))
+        checks = of_gateway.checks(settings.load(os.environ, config=config, home=home))
     else:
         checks = of_client.checks(profile.environ(), port)
     findings = run(checks)
-    _show(findings, as_json)
+    show_findings(findings, as_json)
     if any(finding.state is FindingState.WRONG for finding in findings):
         ctx.exit(FAILED)
 
 
-def _show(findings: Sequence[DoctorFinding], as_json: bool) -> None:
+def show_findings(findings: Sequence[DoctorFinding], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([dataclasses.asdict(doctor_finding) for doctor_finding in findings], indent=2))
         return

@@ -21,7 +21,8 @@ from postern.cli.status import Status, report_done
 from postern.cli.timestamps import seconds
 from postern.client.client import Client
 from postern.client.client_shapes import ReviewShape, Row, RowPage
-from postern.domain.reviews.review import Choice, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import Choice, ReviewKind
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.text import one_line, printable
 from postern.errors import NotFound
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Mapping
 
 from postern.cli.doctor import clock, open_files, sockets
 from postern.cli.doctor.finding import PATIENCE, Check, DoctorFinding, ok, wrong
 from postern.cli.doctor.sockets import ProbeAddress
-from postern.domain.secret import Secret
 from postern.domain.targets.agent import AgentKey, AgentMode
 from postern.errors import Malformed, PosternError, Unavailable
+from postern.settings import AgentSettings
 from postern.wiring.host import checks as wiring
 
 _NEW = (
@@ -21,16 +20,15 @@ _NEW = (
 _TRUST = f"an agent trusts the certificate authority in its key, so renew the key {_NEW}"
 
 
-def checks(environ: Mapping[str, str]) -> dict[str, Check]:
+def checks(settings: AgentSettings) -> dict[str, Check]:
     checks_by_name: dict[str, Check] = {
-        "policy": lambda: _policy(environ.get("POSTERN_AGENT_POLICY", "")),
+        "policy": lambda: _policy(settings.agent_policy),
         "open files": lambda: open_files.check_hard_limit("the agent is started"),
     }
-    text = environ.get("POSTERN_KEY", "")
     try:
-        key = AgentKey.read(Secret(text))
+        key = AgentKey.read(settings.key)
     except PosternError as error:
-        what = error.message if text else "POSTERN_KEY is not set"
+        what = error.message if settings.key else "POSTERN_KEY is not set"
         return {"key": lambda: wrong("key", what, "the agent needs it to reach its gateway", _NEW), **checks_by_name}
     authority = ssl.DER_cert_to_PEM_cert(key.authority) if key.authority else ""
     place = ProbeAddress(key.host, key.port, True, authority, _TRUST)

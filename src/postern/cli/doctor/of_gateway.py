@@ -19,6 +19,7 @@ from postern.wiring import recordings_wiring
 from postern.wiring.host import checks as wiring
 
 _START = "postern gateway"
+_APPS = "see docs/how-to/http-applications.md, or ignore this if users open no applications in a browser"
 FEW = 2 << 30  # free bytes below which there is a warning
 _BEHIND = 600.0  # seconds that a sealed segment can wait for the archiver
 _MOST_SHOWN = 5
@@ -48,6 +49,7 @@ def checks(settings: Settings) -> dict[str, Check]:
         "store": lambda: _store(settings),
         "master key": lambda: _master(settings),
         "certificate": lambda: _certificate(settings),
+        "applications": lambda: _applications(settings),
         "ports": lambda: _ports(settings, running),
         "agents": lambda: _agents(settings, running),
         "open files": lambda: _open_files(settings, running),
@@ -119,7 +121,7 @@ def _master(settings: Settings) -> list[DoctorFinding]:
 
 
 def _certificate(settings: Settings) -> list[DoctorFinding]:
-    do = f"renew the files of POSTERN_TLS_CERT and POSTERN_TLS_KEY, and restart the gateway; {RESTART}"
+    do = _how_to_renew(settings)
     try:
         end = wiring.certificate_end(settings)
     except (OSError, ValueError) as error:
@@ -127,19 +129,46 @@ def _certificate(settings: Settings) -> list[DoctorFinding]:
     if end is None:
         return ok("certificate", "none yet; the first start creates one")
     left = (end - datetime.now(UTC)).total_seconds()
-    what = f"valid until {end:%Y-%m-%d}"
+    what, why = f"valid until {end:%Y-%m-%d}", "clients, agents and tunnels reject an expired certificate"
     if left < sockets.SOON:
-        renew = do if settings.tls_cert else f"restart the gateway, which renews it; {RESTART}"
-        state = wrong if left <= 0 else warning
-        return state("certificate", what, "clients, agents and tunnels reject an expired certificate", renew)
+        return (wrong if left <= 0 else warning)("certificate", what, why, do)
+    if problem := wiring.acme_problem(settings):
+        return warning("certificate", f"{what}, but {problem}", "the certificate is not renewed", do)
     return ok("certificate", what)
+
+
+def _applications(settings: Settings) -> list[DoctorFinding]:
+    """Return whether browsers reach the hosts of HTTP applications, and accept their certificate."""
+    try:
+        problem, host = wiring.apps_problem(settings), wiring.apps_host(settings)
+    except (PosternError, OSError, ValueError) as error:
+        text = error.message if isinstance(error, PosternError) else str(error)
+        return wrong("applications", text, "browsers cannot open applications", _APPS)
+    if problem:
+        return warning("applications", problem, "browsers reject the hosts of applications", _APPS)
+    if not host:
+        return ok("applications", "browsers on this machine find the hosts below localhost by themselves")
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError as error:
+        what = f"the name {host} is not known: {error.strerror or error}"
+        return warning("applications", what, "browsers cannot find applications without a wildcard in DNS", _APPS)
+    return ok("applications", f"{host.partition('.')[2]} is in DNS, and the certificate is valid for its hosts")
+
+
+def _how_to_renew(settings: Settings) -> str:
+    if settings.tls_cert:
+        return "replace the files of POSTERN_TLS_CERT and POSTERN_TLS_KEY; a running gateway reads them by itself"
+    if settings.acme_directory:
+        return "fix what the ACME server reports; kill -HUP of the gateway's process tries again at once"
+    return f"{_START}: a running gateway renews it by itself; check the log of its archiver"
 
 
 def _ports(settings: Settings, running: bool) -> list[DoctorFinding]:
     findings: list[DoctorFinding] = []
     for name in PORTS:
         port = getattr(settings, name)
-        if not port:  # chosen at each start
+        if not port:  # chosen at each start, or no listener
             continue
         findings += _answers(settings.host, port, name) if running else _is_free(settings.host, port, name)
     if not running:

@@ -82,7 +82,7 @@ def certificate(check: str, place: ProbeAddress) -> list[DoctorFinding]:
             check,
             text,
             "clients reject an expired certificate",
-            f"renew the file of POSTERN_TLS_CERT, if it is set, and restart the gateway; {RESTART}",
+            "on the gateway's machine, run: postern doctor --gateway; it says how to renew the certificate",
         )
     return ok(check, text)
 

@@ -31,7 +31,6 @@ from postern.cli.session_ids import resolve
 from postern.cli.status import Status, report, status_line
 from postern.client.client import Client
 from postern.client.client_shapes import ExecResult, SessionShape
-from postern.domain.targets.connection import OF_TABLES
 from postern.domain.text import one_line, printable
 from postern.errors import NotFound, PosternError, Unavailable
 
@@ -182,7 +181,11 @@ def resume(session_id: str, form: str | None, waits: review_wait.Patience, *, as
 
 def _require_values(form: str | None, subtype: Callable[[], str]) -> None:
     """Check the output's form before anything runs. Raises UsageError if the output could not be printed in it."""
-    if form in _OF_VALUES and (actual_subtype := subtype()) not in OF_TABLES:
+    if form not in _OF_VALUES:
+        return
+    from postern.domain.targets.connection import OF_TABLES  # costs more than printing a text
+
+    if (actual_subtype := subtype()) not in OF_TABLES:
         raise click.UsageError(
             f"--format {form} is for tables, but connections of subtype {one_line(actual_subtype)} print text; "
             "nothing was run. Leave out --format"

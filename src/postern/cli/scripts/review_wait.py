@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import Sequence
@@ -10,22 +9,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-import click
-
-from postern.cli.api import client
 from postern.cli.lazy import REFUSED, WAITS, WITHDRAWN
 from postern.cli.printing import local_time
 from postern.cli.progress import ProgressLine
 from postern.cli.status import Status, report
 from postern.client.client import Client
 from postern.client.client_shapes import ExecResult, ReviewShape, Row
-from postern.domain.reviews.review import ReviewStatus
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.text import one_line
-from postern.errors import Conflict, PosternError, Unavailable
+from postern.errors import Conflict, Unavailable
 
 WAITING = "waiting"  # an output_status
 INTERRUPTED = 130  # the exit code: 128 + SIGINT
-_LOOKS = 5  # seconds after a client has connected
 PAUSE = 2.0  # seconds between two requests; a decision by a person takes longer
 _CODES = {
     ReviewStatus.REJECTED: REFUSED,
@@ -207,37 +202,3 @@ def _wait_for_decision(api: Client, review: ReviewShape, seconds: float | None) 
         with suppress(Unavailable):
             review = api.reviews.get(review["id"])
     return review
-
-
-class ReviewNotices:
-    """Reporter of reviews for a carried client, which cannot show them itself: prints each on standard error, once.
-
-    The gateway creates the review when the client has logged in, so its list is polled for a few seconds then.
-    """
-
-    def __init__(self, connection: str) -> None:
-        self._connection = connection
-        self._known: set[str] = set()
-        self._task: asyncio.Task[None] | None = None
-
-    def look_soon(self) -> None:
-        """Look for a pending review, because a client has just connected."""
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._look())
-
-    def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-
-    async def _look(self) -> None:
-        for _ in range(_LOOKS):
-            await asyncio.sleep(1)
-            with suppress(PosternError, click.ClickException):  # the client itself gets the error
-                for review in await asyncio.to_thread(self._waiting):
-                    if review["id"] not in self._known:
-                        self._known.add(review["id"])
-                        print_lines(*access_lines(review))
-
-    def _waiting(self) -> list[ReviewShape]:
-        with client() as api:
-            return api.reviews.all(owner="self", status="PENDING", type="jit", connection=self._connection)

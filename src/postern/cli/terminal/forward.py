@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from postern.domain.secret import Secret
+from postern.domain.targets.connection import OPAQUE
 from postern.errors import PosternError
 from postern.protocols.registry import DEFAULT_PROTOCOL
 from postern.transport.mux import Mux
@@ -34,6 +35,11 @@ class StreamRequest:
     duration: int | None = None
     tracker_fields: Mapping[str, str] = field(default_factory=dict)
     protocol: str = DEFAULT_PROTOCOL
+
+    @property
+    def is_opaque(self) -> bool:
+        """True if the gateway cannot send the client a message, and resets it instead of an error."""
+        return self.protocol in OPAQUE
 
     def fields(self) -> dict[str, Any]:
         """Return the request as the gateway reads it."""
@@ -108,7 +114,7 @@ class _Local(PipeEnd):
     """The native client's end. Its input is read only once the tunnel can take it."""
 
     def __init__(self, forward: PortForward) -> None:
-        super().__init__()
+        super().__init__(passes_resets=forward.request.is_opaque)
         self._forward = forward
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -117,7 +123,7 @@ class _Local(PipeEnd):
         self._forward.keep(self._join())
 
     async def _join(self) -> None:
-        far = PipeEnd()
+        far = _Far(self._forward.failed) if self._forward.request.is_opaque else PipeEnd()
         assert self.transport is not None
         try:
             stream = await self._forward.open(far)
@@ -132,3 +138,16 @@ class _Local(PipeEnd):
         self._forward.joined()
         if self.transport.is_closing():  # the client disconnected meanwhile
             stream.close()
+
+
+class _Far(PipeEnd):
+    """The gateway's end, where the client gets no messages: `failed` is called with the reason of a reset."""
+
+    def __init__(self, failed: Callable[[str], None]) -> None:
+        super().__init__(passes_resets=True)
+        self._failed = failed
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if error is not None:
+            self._failed(str(error))
+        super().connection_lost(error)

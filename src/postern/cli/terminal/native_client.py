@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
-from postern.cli.scripts.review_wait import ReviewNotices
+from postern.cli.scripts.review_notices import ReviewNotices
 from postern.cli.status import Status, report
 from postern.cli.terminal.forward import PortForward, StreamRequest
 from postern.domain.text import one_line

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import datetime
-from ipaddress import ip_address, ip_network
 from uuid import UUID
 
+from postern.domain.identity.networks import contains
 from postern.domain.identity.principal import Account, PrincipalKind
 from postern.domain.secret import NO_SECRET, Secret
 
@@ -39,6 +39,7 @@ class ApiKey:
     updated_at: datetime | None = None
     version: int = 1
     secret: Secret = NO_SECRET
+    managed_by: str | None = None
 
     @property
     def acts_for_itself(self) -> bool:
@@ -49,14 +50,7 @@ class ApiKey:
 
     def allows(self, address: str) -> bool:
         """Return whether the address is allowed; False for one that cannot be parsed, when there is a limit at all."""
-        if not self.allowed_networks:
-            return True
-        try:
-            client = ip_address(address)
-        except ValueError:
-            return False
-        mapped = getattr(client, "ipv4_mapped", None)
-        return any((mapped or client) in ip_network(network) for network in self.allowed_networks)
+        return not self.allowed_networks or contains(self.allowed_networks, address)
 
 
 def digest_of(key: Secret) -> bytes:

@@ -36,7 +36,8 @@ class CredentialStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A credential; `maker_id` is the principal that issued it for another one."""
+    """A credential. `maker_id` is the principal that issued it for another one. `login_id` is the login with which it
+    ends, as a browser opens an application with it."""
 
     id: UUID
     org_id: UUID
@@ -47,6 +48,7 @@ class Credential:
     expires_at: datetime | None
     revoked_at: datetime | None = None
     maker_id: UUID | None = None
+    login_id: UUID | None = None
 
     def status(self, now: datetime) -> CredentialStatus:
         if self.revoked_at is not None:
@@ -59,12 +61,23 @@ class Credential:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientCertificate:
+    """A client certificate with its private key, both PEM; `serial` is hexadecimal. Neither is stored."""
+
+    pem: str
+    key: Secret
+    serial: str
+
+
+@dataclass(frozen=True, slots=True)
 class Issued:
-    """A new credential with its password, which is shown only once: the store has a verifier."""
+    """A new credential with its password, which is shown only once: the store has a verifier. Where clients log in by
+    certificate there is one, with its key, and the password is empty."""
 
     credential: Credential
     password: Secret
     connection: Connection
+    certificate: ClientCertificate | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,22 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from postern.domain.identity.federation import FederatedLogin
 from postern.domain.secret import Secret
 
 
 class LoginMethod(StrEnum):
+    """How a login was opened. An organisation's users log in by one of AUTH_METHODS; FEDERATION is for programs."""
+
     LOCAL = "local"
     OIDC = "oidc"
     SAML = "saml"
+    LDAP = "ldap"
+    FEDERATION = "federation"
+
+
+AUTH_METHODS = (LoginMethod.LOCAL, LoginMethod.OIDC, LoginMethod.SAML, LoginMethod.LDAP)
+PASSWORD_METHODS = (LoginMethod.LOCAL, LoginMethod.LDAP)  # the gateway asks for the password, and for second factors
 
 
 class ClientKind(StrEnum):
@@ -37,7 +46,7 @@ class Provided:
 @dataclass(frozen=True, slots=True)
 class Login:
     """A login. `expires_at` moves when the token is refreshed, never beyond `ends_at`. Until `fresh_until`, its user
-    has proved recently who they are."""
+    has proved recently who they are. `federation`: the token of an external issuer that a program logged in with."""
 
     id: UUID
     org_id: UUID
@@ -52,6 +61,7 @@ class Login:
     provided: Provided | None = None
     ended_at: datetime | None = None
     fresh_until: datetime | None = None
+    federation: FederatedLogin | None = None
 
     def is_live(self, now: datetime) -> bool:
         return self.ended_at is None and now < min(self.expires_at, self.ends_at)
@@ -80,5 +90,7 @@ class TokenPurpose(StrEnum):
     SECOND_FACTOR = "second-factor"  # the password was right; the second factor is missing
     WEBAUTHN = "webauthn"  # a challenge that an authenticator signs
     STEP_UP = "step-up"  # such a challenge, to confirm a login
+    FEDERATION = "federation"  # a token of an external issuer that was used, which has no holder
+    APP_LOGIN = "app-login"  # a browser on its way to an HTTP application
     CHAT_LINK = "chat-link"  # a user types it in a chat, to prove that the chat account is theirs
     CHAT_FORM = "chat-form"  # a form that was opened in a chat, until it is sent

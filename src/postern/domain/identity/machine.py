@@ -25,6 +25,7 @@ class MachineIdentity:
     version: int = 1
     access_duration_seconds: int | None = None
     issued: tuple[Issued, ...] = ()
+    managed_by: str | None = None
 
     @property
     def id(self) -> UUID:

@@ -102,6 +102,7 @@ class UserGroup:
     updated_at: datetime | None = None
     version: int = 1
     members: int | None = 0
+    managed_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ class Account:
     last_login_at: datetime | None = None
     updated_at: datetime | None = None
     version: int = 1
+    managed_by: str | None = None
 
     @property
     def id(self) -> UUID:

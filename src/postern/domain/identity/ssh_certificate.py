@@ -51,6 +51,7 @@ class SshAuthority:
     created_at: datetime
     updated_at: datetime | None = None
     version: int = 1
+    managed_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,7 @@ class IssueTemplate:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     version: int = 1
+    managed_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from postern.domain.identity.principal import Principal
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.time_window import TimeWindow
 
 WAITS: Mapping[str, timedelta] = {  # a review of that kind is decided within this, or expires
@@ -49,17 +50,6 @@ class ReviewKind(StrEnum):
     ONETIME = "onetime"
     JIT = "jit"
     STATEMENT = "statement"
-
-
-class ReviewStatus(StrEnum):
-    PENDING = "PENDING"
-    APPROVED = "APPROVED"
-    REJECTED = "REJECTED"
-    REVOKED = "REVOKED"
-    EXPIRED = "EXPIRED"
-    WITHDRAWN = "WITHDRAWN"
-    PROCESSING = "PROCESSING"
-    EXECUTED = "EXECUTED"
 
 
 class ReviewOutcome(StrEnum):

@@ -8,7 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from statistics import median
 
-from postern.domain.reviews.review import ReviewKind, ReviewStatus
+from postern.domain.reviews.review import ReviewKind
+from postern.domain.reviews.review_status import ReviewStatus
 
 
 class ReviewsBy(StrEnum):

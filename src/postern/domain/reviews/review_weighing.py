@@ -18,11 +18,11 @@ from postern.domain.reviews.review import (
     Review,
     ReviewEvent,
     ReviewKind,
-    ReviewStatus,
     Vote,
     after,
     person_of,
 )
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.time_window import TimeWindow
 from postern.errors import Conflict, Denied, Invalid
 

@@ -28,6 +28,7 @@ class AccessRule:
     updated_at: datetime | None = None
     version: int = 1
     connection_names: tuple[str, ...] = field(default=(), compare=False)  # sorted, as they were read
+    managed_by: str | None = None
 
     def covers(self, connection: Connection) -> bool:
         """Return whether it applies to this connection, for any principal."""

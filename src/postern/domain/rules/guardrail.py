@@ -10,7 +10,7 @@ from uuid import UUID
 
 from postern.domain.rules.guarded_objects import parse_guarded
 from postern.domain.rules.statement import Effect
-from postern.domain.targets.connection import TEXTUAL
+from postern.domain.targets.connection import OPAQUE, OPAQUE_REASON, TEXTUAL
 from postern.errors import Invalid
 
 MAX_RULES = 100
@@ -103,6 +103,7 @@ class Guardrail:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     version: int = 1
+    managed_by: str | None = None
 
     @property
     def judges_statements(self) -> bool:
@@ -118,6 +119,8 @@ class Guardrail:
 def unenforceable(rail: Guardrail, protocol: str, parsed: frozenset[str]) -> str | None:
     """Return why this guardrail cannot be enforced on `protocol`; None where it can. `parsed` names the protocols
     with a parser."""
+    if protocol in OPAQUE:
+        return f"guardrail {rail.name!r} cannot be enforced on subtype {protocol!r}: {OPAQUE_REASON}"
     if rail.judges_statements and protocol not in parsed:
         return (
             f"guardrail {rail.name!r} evaluates the effects of statements, but there is no "

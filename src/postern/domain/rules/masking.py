@@ -206,6 +206,7 @@ MAX_TYPES = 200
 MAX_GROUPS = 50
 MAX_CUSTOM_TYPES = 50
 MAX_COLUMNS = 500
+MAX_COLUMN_PARTS = 16
 MAX_COLUMN_LENGTH = 256
 MAX_WORDS = 1_000
 MAX_WORD_LENGTH = 1_000
@@ -266,7 +267,8 @@ class MaskingRule:
     """The types of `groups` and all `custom_types` are found by value. `columns` are masked whatever their content.
 
     Columns are `name`, `table.name`, `schema.table.name`, with `*` for any run of characters, or `tag:<tag>`; letter
-    case does not matter. `threshold` is the minimum score of a match.
+    case does not matter. In documents, a name can be a path: `schema.table.address.zip`. `threshold` is the minimum
+    score of a match.
     """
 
     id: UUID
@@ -283,6 +285,7 @@ class MaskingRule:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     version: int = 1
+    managed_by: str | None = None
 
     @property
     def types(self) -> frozenset[InfoType]:
@@ -316,7 +319,7 @@ def check_types(names: Iterable[str], models: frozenset[str], field: str) -> Non
         if kind in MODEL_TYPES - models:
             raise Invalid(
                 f"{field}: {name} needs a language model, and this gateway has none; ask its operator to install "
-                "postern[presidio] and to set POSTERN_MASKING_LANGUAGE_MODEL",
+                "presidio-analyzer and to set POSTERN_MASKING_LANGUAGE_MODEL",
                 field=field,
             )
         if kind is None:
@@ -376,7 +379,11 @@ def _check_columns(columns: tuple[str, ...]) -> None:
     _check_most("columns", columns, MAX_COLUMNS)
     for column in columns:
         parts = [column.removeprefix(TAG)] if column.startswith(TAG) else column.split(".")
-        if len(parts) > 3 or not all(part.strip() == part != "" for part in parts) or len(column) > MAX_COLUMN_LENGTH:
+        if (
+            len(parts) > MAX_COLUMN_PARTS
+            or not all(part.strip() == part != "" for part in parts)
+            or len(column) > MAX_COLUMN_LENGTH
+        ):
             raise Invalid(
                 f"columns: {column!r} is not name, table.name, schema.table.name or tag:name, of at most "
                 f"{MAX_COLUMN_LENGTH} characters",

@@ -22,12 +22,13 @@ class ObjectKind(StrEnum):
     SCHEMA = "schema"
     TABLE = "table"  # tables, views, foreign tables, sequences: whatever stands in the place of a table
     FUNCTION = "function"  # and procedures
+    PATH = "path"  # of a URL
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectName:
     """A name as the server would fold it: where it folds to lower case, `Users` is users, `"Users"` is Users.
-    `schema` is empty where the statement names none; for a schema itself, `name` is its name."""
+    `schema` is empty where the statement names none; for a schema itself, `name` is its name. A path is decoded."""
 
     kind: ObjectKind
     name: str

@@ -23,12 +23,16 @@ Parameters = Mapping[str, ParameterValue]
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """A placeholder of a script and its value in the database's text form; None is NULL."""
+    """A placeholder of a script and its value in the database's text form; None is NULL.
+
+    `typed` is the value as it was given, for protocols whose values have types.
+    """
 
     start: int
     end: int
     name: str
     value: str | None
+    typed: ParameterValue = None
 
 
 @dataclass(frozen=True, slots=True)

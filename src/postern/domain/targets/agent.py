@@ -64,6 +64,7 @@ class Agent:
     updated_at: datetime | None = None
     version: int = 1
     key: Secret = NO_SECRET
+    managed_by: str | None = None
 
     def is_online(self, now: datetime) -> bool:
         return self.last_seen is not None and now - self.last_seen < ALIVE_FOR

@@ -11,7 +11,9 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
-from postern.domain.reference import Reference
+from postern.domain.named_resource import is_declared
+from postern.domain.reference import IDENTITY, Reference
+from postern.domain.resource_identifiers import is_identifier
 from postern.domain.secret import Secret
 from postern.domain.text import one_line
 from postern.errors import Invalid
@@ -49,9 +51,9 @@ def _own_subtypes(kind: str) -> frozenset[str]:
 
 
 SUBTYPES: Mapping[ConnectionType, frozenset[str]] = {
-    ConnectionType.DATABASE: _own_subtypes("database") | {"mongodb", "mssql", "oracledb"},
-    ConnectionType.APPLICATION: _own_subtypes("application") | {"tcp", "httpproxy"},
-    ConnectionType.CUSTOM: _own_subtypes("custom") | {"dynamodb", "cloudwatch"},
+    ConnectionType.DATABASE: _own_subtypes("database") | {"mssql", "oracledb"},
+    ConnectionType.APPLICATION: _own_subtypes("application"),
+    ConnectionType.CUSTOM: _own_subtypes("custom"),
 }
 
 _NAME = re.compile(r"[A-Za-z0-9_](?:[.-]?[A-Za-z0-9_])*")
@@ -66,11 +68,21 @@ TERMINAL = COMMAND_PROTOCOL
 SSH = SSH_PROTOCOL
 # What is shown there is text without rows, and a shell may read what is asked.
 TEXTUAL = frozenset(spec.name for spec in PROTOCOLS.values() if spec.is_textual)
-OF_VALUES = SPOKEN - TEXTUAL
+# Its bytes are passed on unread: nothing there can be judged, masked or run.
+OPAQUE = frozenset(spec.name for spec in PROTOCOLS.values() if spec.is_opaque)
+OPAQUE_REASON: Final = "Postern passes its bytes on without reading them"
+OF_VALUES = SPOKEN - TEXTUAL - OPAQUE
+# Reached by a local port of the command line, with any client.
+BY_LOCAL_PORT = frozenset(spec.name for spec in PROTOCOLS.values() if spec.local_port is not None)
+# Its native clients have a certificate of the gateway instead of a password.
+BY_CERTIFICATE = frozenset(spec.name for spec in PROTOCOLS.values() if spec.logs_in_by_certificate)
+# Requests of one session run at the same time, and each recorded output is whole messages.
+CONCURRENT = frozenset(spec.name for spec in PROTOCOLS.values() if spec.exchange_of is not None)
 # What is shown there can be read as tables.
 OF_TABLES = frozenset(spec.name for spec in PROTOCOLS.values() if spec.results is not None)
 OWN_PREFIX = "POSTERN_"
 DATABASE_KEY = "envvar:DB"
+PASSWORD_KEY = "envvar:PASS"  # noqa: S105 - a key
 MAX_DATABASE = 128  # characters
 
 
@@ -94,14 +106,6 @@ def check_new_name(name: str) -> None:
     check_name(name)
     if is_identifier(name):
         raise Invalid("name: must not look like an identifier", field="name")
-
-
-def is_identifier(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
 
 
 def check_tags(tags: Mapping[str, str]) -> None:
@@ -173,9 +177,14 @@ def check_secret(secret: Mapping[str, str]) -> None:
         names.add(name)
         if value.startswith("_"):  # which base64 never does
             try:
-                Reference.read(value)
+                reference = Reference.read(value)
             except Invalid as problem:
                 raise Invalid(f"secret: {key!r}: {problem.message}", field="secret") from None
+            if reference.provider == IDENTITY and key != PASSWORD_KEY:
+                raise Invalid(
+                    f"secret: {key!r}: a login token of a cloud identity can only be the password, {PASSWORD_KEY!r}",
+                    field="secret",
+                )
         elif not _is_base64(value, of_text=kind is SecretKind.VARIABLE):
             raise Invalid(f"secret: the value of {key!r} is neither base64 text nor a reference", field="secret")
 
@@ -254,6 +263,11 @@ class Connection:
             for connection in (self, other)
         )
         return own_target == other_target
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether an embedded agent declares it; then nothing else can change it."""
+        return is_declared(self.managed_by)
 
     @property
     def protocol(self) -> str:

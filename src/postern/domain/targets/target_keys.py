@@ -57,11 +57,11 @@ def check_target_keys(subtype: str, secret: Collection[str], empty: Collection[s
     if keys is None:
         return
     names = {key.partition(":")[2] for key in secret}
-    unknown = [_describe_unknown(name, keys) for name in sorted(names - set(keys.known))]
+    unknown = [_describe_unknown(name, keys) for name in sorted(names) if not keys.has(name)]
     if unknown:
         raise Invalid(
             f"secret: a connection of subtype {subtype!r} has no key {'; and no key '.join(unknown)}. "
-            f"Its keys are {', '.join(keys.known)}",
+            f"Its keys are {', '.join((*keys.known, *(f'{prefix}…' for prefix in keys.prefixes)))}",
             field="secret",
         )
     filled = names - {key.partition(":")[2] for key in empty}
@@ -71,6 +71,13 @@ def check_target_keys(subtype: str, secret: Collection[str], empty: Collection[s
             f"secret: a connection of subtype {subtype!r} needs {' and '.join(missing)}; "
             f"give {', '.join(f'--env {name}=…' for name in missing)}, or "
             f"{', '.join(repr(f'envvar:{name}') for name in missing)} in the API",
+            field="secret",
+        )
+    if keys.one_of and filled.isdisjoint(keys.one_of):
+        raise Invalid(
+            f"secret: a connection of subtype {subtype!r} needs {' or '.join(keys.one_of)}; "
+            f"give {' or '.join(f'--env {name}=…' for name in keys.one_of)}, or "
+            f"{' or '.join(repr(f'envvar:{name}') for name in keys.one_of)} in the API",
             field="secret",
         )
 

@@ -19,7 +19,8 @@ from datetime import UTC, datetime
 from typing import Protocol
 from uuid import UUID
 
-from postern.domain.reviews.review import Review, ReviewEvent, ReviewStatus
+from postern.domain.reviews.review import Review, ReviewEvent
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import Connection
 from postern.errors import Denied, NotFound, PosternError, TooMany, Unavailable

@@ -10,15 +10,16 @@ from dataclasses import replace
 
 from postern.domain.server import Endpoint
 from postern.errors import Conflict, Invalid, Misconfigured
-from postern.settings import PORTS, Settings
+from postern.settings import OPTIONAL_PORTS, PORTS, Settings
 
 LOOPBACK = "127.0.0.1"
 
 
 def settle(settings: Settings) -> Settings:
-    """Return the settings with a free port instead of each 0. Raises Misconfigured with the setting's name when a port
-    is in use or not allowed."""
-    hosts = dict.fromkeys(PORTS, settings.host)
+    """Return the settings with a free port instead of each 0, unless 0 turns a listener off. Raises Misconfigured with
+    the setting's name when a port is in use or not allowed."""
+    names = [name for name in PORTS if getattr(settings, name) or name not in OPTIONAL_PORTS]
+    hosts = dict.fromkeys(names, settings.host)
     if settings.demo:
         hosts["demo_port"] = LOOPBACK
     with ExitStack() as stack:  # all stay bound until all are known, so that no free port is chosen twice

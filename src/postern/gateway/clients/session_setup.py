@@ -24,6 +24,7 @@ from postern.gateway.clients.pending_logins import LoginReviewRequest, PendingLo
 from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.engine import Engine
 from postern.gateway.session_traces import session_span, trace_admission
+from postern.gateway.shared_session import SharedSession
 from postern.protocols.gateway_queries import TargetRefused
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Start, Target
@@ -45,7 +46,8 @@ class ClientSession:
     ) -> None:
         self.stream = stream
         self.since = since
-        self.metadata = {name: value[:200].encode("utf-8", "replace").decode() for name, value in metadata.items()}
+        known = {**metadata, **(request.metadata if request else {})}
+        self.metadata = {name: value[:200].encode("utf-8", "replace").decode() for name, value in known.items()}
         self.reason = request.reason if request else ""
         self.duration = request.duration if request else None
         self.tracker_fields = request.tracker_fields if request else NO_FIELDS
@@ -175,6 +177,23 @@ class SessionSetup:
         except PosternError as error:
             self.turned_away(client, error)
             return None
+
+    async def open_shared(
+        self, client: ClientSession, permitted: Awaitable[Permit], *, idle: float
+    ) -> tuple[SharedSession, Target]:
+        """Open a session of several links, and dial the target for the first one. It ends after `idle` seconds without
+        an exchange. Raises the errors of admission and dialling."""
+        with session_span(self.engine.tracer, Verb.CONNECT):
+            permit = await permitted
+            client.fits(permit.connection)
+            session, target = await self.engine.open(
+                permit,
+                client.start(permit),
+                client.metadata,
+                since=client.since,
+                tracker_fields=client.tracker_fields,
+            )
+            return self.engine.share(session, target.schema, since=client.since, idle=idle), target
 
     async def _await_permit(
         self, client: ClientSession, admission: Awaitable[Permit], again: Callable[[], Awaitable[Permit]]

@@ -29,6 +29,7 @@ from postern.descriptors import no_room
 from postern.domain.identity.login import BrowserTerminal, ClientKind
 from postern.domain.secret import Secret
 from postern.domain.targets.agent import SECRET_PREFIX, Agent
+from postern.domain.targets.connection import OPAQUE
 from postern.errors import Denied, PosternError, ProtocolViolation, TooMany
 from postern.gateway.clients.listener import HandshakeRunner, Reject
 from postern.gateway.clients.tunnel_request import (
@@ -38,7 +39,7 @@ from postern.gateway.clients.tunnel_request import (
     read_reason_and_duration,
     start_of,
 )
-from postern.gateway.gateway_protocols import Runner, TunnelGate
+from postern.gateway.gateway_protocols import Runner, TunnelServer
 from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.link_registry import LinkRegistry
 from postern.protocols.registry import COMMAND_PROTOCOL, DEFAULT_PROTOCOL
@@ -74,7 +75,7 @@ class TunnelEndpoint:
         attestations: TerminalAttestations,
         agents: TunnelEnroller,
         tunnels: GatewayTunnels,
-        carriers: Mapping[str, TunnelGate],
+        carriers: Mapping[str, TunnelServer],
         runners: Mapping[str, Runner],
         links: LinkRegistry,
         logins: HandshakeRunner,
@@ -164,7 +165,7 @@ class TunnelEndpoint:
         if rest:
             mux.data_received(rest)
 
-    def _carrier(self, request: Message) -> TunnelGate:
+    def _carrier(self, request: Message) -> TunnelServer:
         protocol = request.get("protocol", DEFAULT_PROTOCOL)
         carrier = self._carriers.get(protocol) if isinstance(protocol, str) else None
         if carrier is None:
@@ -197,10 +198,22 @@ class TunnelEndpoint:
             address = await self._require_browser(browser, bearer, start)
         caller = await self._authentication.caller(bearer, address=address)
         standing = partial(self._authentication.standing, caller, address=address)
-        request = TunnelRequest(caller.principal, caller.means, connection, since, standing, reason, duration, fields)
+        request = TunnelRequest(
+            caller.principal,
+            caller.means,
+            connection,
+            since,
+            standing,
+            reason,
+            duration,
+            fields,
+            expires_at=caller.access_until,
+            metadata=caller.session_metadata({}),
+        )
         if browser is not None:
             request = _in_browser(request, caller)
-        client = StreamHandshake()
+        protocol = incoming.request.get("protocol")
+        client = StreamHandshake(half_open=isinstance(protocol, str) and protocol in OPAQUE)
         incoming.accept({}, client)
         client.peer = address
 

@@ -28,7 +28,7 @@ class TunnelRequest:
     before authentication. `standing` returns the principal's current state, for a request that has waited; it raises
     Unauthenticated once the login is no longer valid. `reason` and `duration`, in seconds, are shown to the approvers.
     `tracker_fields` are for the session's issue, if it opens one. `expires_at` is when the login expires, and access
-    with it. `browser`: the terminal in a browser that it is for.
+    with it. `browser`: the terminal in a browser that it is for. `metadata` says which program it is, in the session.
     """
 
     principal: Principal
@@ -41,6 +41,7 @@ class TunnelRequest:
     tracker_fields: Mapping[str, str] = field(default_factory=dict)
     expires_at: datetime | None = None
     browser: BrowserTerminal | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_reason_and_duration(request: Message) -> tuple[str, int | None]:

@@ -10,8 +10,10 @@ import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from postern.errors import Unavailable
+from postern.gateway.processes.forked_processes import ForkFailed, ForkServer
 from postern.process import DUMP_STACKS, PARENT_PID, READY_FD
 
 log = logging.getLogger(__name__)
@@ -22,7 +24,8 @@ DUMP_TIME = 1.0  # seconds that a hung child has to write its stacks before it i
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
     """What to start. `arguments` follow `python`. `outlives`: other children need it until they have stopped. `without`
-    are environment variables to remove. `heartbeat`: its event loop sends heartbeats once it is ready."""
+    are environment variables to remove. `heartbeat`: its event loop sends heartbeats once it is ready. `preload`: the
+    modules to load before it is forked; without them, it is a program of its own."""
 
     name: str
     arguments: tuple[str, ...]
@@ -30,32 +33,42 @@ class ChildSpec:
     outlives: bool = False
     without: frozenset[str] = frozenset()
     heartbeat: bool = False
+    preload: tuple[str, ...] = ()
+
+
+class ChildProcess(Protocol):
+    """What the supervisor needs of a process, however that was started."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def returncode(self) -> int | None: ...
+
+    async def wait(self) -> int: ...
+
+    def send_signal(self, number: int) -> None: ...
 
 
 class Child:
     """A running process. Make one with `Child.spawn`."""
 
-    def __init__(self, spec: ChildSpec, process: asyncio.subprocess.Process, ready: asyncio.StreamReader) -> None:
+    def __init__(self, spec: ChildSpec, process: ChildProcess, ready: asyncio.StreamReader) -> None:
         self.spec = spec
         self.process = process
         self._ready = ready
         self._heartbeats = 0
 
     @classmethod
-    async def spawn(cls, spec: ChildSpec, environment: Mapping[str, str]) -> Child:
+    async def spawn(
+        cls, spec: ChildSpec, environment: Mapping[str, str], fork_server: ForkServer | None = None
+    ) -> Child:
         """Start a process in a session of its own, so that Ctrl-C in a terminal reaches only the supervisor, which then
         decides."""
         child_environment = {name: value for name, value in environment.items() if name not in spec.without}
         reading, writing = os.pipe()
         try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *spec.arguments,
-                stdin=asyncio.subprocess.DEVNULL,
-                env={**child_environment, READY_FD: str(writing), PARENT_PID: str(os.getpid())},
-                pass_fds=[writing],
-                start_new_session=True,
-            )
+            process = await _start(spec, child_environment, writing, fork_server)
         except BaseException:
             os.close(reading)
             raise
@@ -145,3 +158,22 @@ class Child:
     def _send(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(number)
+
+
+async def _start(
+    spec: ChildSpec, environment: Mapping[str, str], ready: int, fork_server: ForkServer | None
+) -> ChildProcess:
+    """Fork it from the fork server if there is one, and it is made for that; else execute the program."""
+    if fork_server is not None and spec.preload:
+        try:
+            return await fork_server.fork(spec.preload, spec.arguments, environment, ready)
+        except ForkFailed as error:
+            log.warning("%s is started without the fork server, which takes longer: %s", spec.name, error)
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *spec.arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        env={**environment, READY_FD: str(ready), PARENT_PID: str(os.getpid())},
+        pass_fds=[ready],
+        start_new_session=True,
+    )

@@ -15,20 +15,30 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from postern.errors import Unavailable
 from postern.gateway.processes.children import Child, ChildSpec
+from postern.gateway.processes.forked_processes import ForkServer
 
 log = logging.getLogger(__name__)
 
 FIRST_DELAY, LONGEST_DELAY = 0.4, 30.0  # seconds before a crashed child is restarted
 STEADY_AFTER = 60.0  # seconds after which a child counts as healthy: it is restarted at once
+# How a process ends that was attacked through a memory error. The next one must not have the memory layout of the last.
+_MEMORY_ERRORS = frozenset({-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGABRT, -signal.SIGTRAP})
 PATIENCE = 5.0  # seconds that children have to stop; those that outlive others have almost the same again
 
 
 class Supervisor:
     """Use inside `run`, which handles signals and the end. A child that sends no heartbeat for `watchdog_timeout`
-    seconds is replaced; 0 means never."""
+    seconds is replaced; 0 means never. `fork_server` starts children with a `preload`; its owner stops it."""
 
-    def __init__(self, environment: Mapping[str, str], *, watchdog_timeout: float = 0.0) -> None:
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        *,
+        watchdog_timeout: float = 0.0,
+        fork_server: ForkServer | None = None,
+    ) -> None:
         self._environment = environment
+        self._fork_server = fork_server
         self._watchdog_timeout = watchdog_timeout
         self._children: dict[str, Child] = {}
         self._watchers: list[asyncio.Task[None]] = []
@@ -49,7 +59,7 @@ class Supervisor:
 
     async def run_once(self, spec: ChildSpec) -> None:
         """Run a child that does one thing and ends. Raises Unavailable unless its exit code is 0."""
-        child = self._children[spec.name] = await Child.spawn(spec, self._environment)
+        child = self._children[spec.name] = await Child.spawn(spec, self._environment, self._fork_server)
         await child.process.wait()
         del self._children[spec.name]
         if child.process.returncode != 0:
@@ -80,7 +90,7 @@ class Supervisor:
             log.warning("%s did not stop within %g s and was killed", child.spec.name, patience)
 
     async def _spawn(self, spec: ChildSpec) -> Child:
-        child = await Child.spawn(spec, self._environment)
+        child = await Child.spawn(spec, self._environment, self._fork_server)
         self._children[spec.name] = child
         await child.wait_ready()
         return child
@@ -91,6 +101,8 @@ class Supervisor:
         while True:
             child = self._children[spec.name]
             await child.wait_end(self._watchdog_timeout)
+            if self._fork_server is not None and child.process.returncode in _MEMORY_ERRORS:
+                self._fork_server.stop()
             if ready_at is not None and time.monotonic() - ready_at > STEADY_AFTER:
                 crashes = 0
             delay = back_off(crashes)

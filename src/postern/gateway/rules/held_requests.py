@@ -12,7 +12,8 @@ from typing import cast
 from uuid import UUID
 
 from postern.domain.durations import duration_text
-from postern.domain.reviews.review import MAX_INPUT, Choice, Review, ReviewEvent, ReviewStatus
+from postern.domain.reviews.review import MAX_INPUT, Choice, Review, ReviewEvent
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.rules.permit import Permit
 from postern.domain.text import printable
 from postern.errors import Denied, Invalid, PosternError, TooMany

@@ -10,7 +10,8 @@ A script is judged as a whole. The statements are judged once more one by one, o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import cast
 from uuid import uuid4
@@ -18,6 +19,7 @@ from uuid import uuid4
 from postern.domain.rules.permit import Permit
 from postern.domain.rules.script_preview import (
     MAX_PREVIEWED,
+    AnalysedPart,
     Judgement,
     PreviewMessage,
     PreviewOutcome,
@@ -26,21 +28,25 @@ from postern.domain.rules.script_preview import (
 )
 from postern.domain.sessions.script_parameters import BoundScript, Parameters
 from postern.domain.targets.target_schema import TargetSchema
-from postern.errors import Malformed, Unavailable
+from postern.errors import Invalid, Malformed, Unavailable
 from postern.gateway.gateway_protocols import OpenWire
 from postern.gateway.rules.held_requests import HeldRequests, waiting_message
 from postern.gateway.rules.parse_slots import QueueFull, Task
 from postern.gateway.rules.target_schemas import TargetSchemas
-from postern.gateway.script_client import bind_script, make_client, script_start
+from postern.gateway.script_client import bind_script, known_database, make_client, script_start
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import Refuse, Warn
+from postern.protocols.gateway_queries import ScriptInSteps, ScriptRequest
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Link
 from postern.relay.relay_target import Start
 from postern.services.reviews.review_requests import statement_approvers
 
-# (protocol, schema, text, most statements) → a task that returns a ScriptAnalysis; None for a protocol without a parser
-AnalysisTask = Callable[[str, TargetSchema | None, str, int], Callable[[], ScriptAnalysis] | None]
+# (protocol, schema, text, most statements, places and texts of statements that are known) → a task that returns a
+# ScriptAnalysis; None for a protocol without a parser
+AnalysisTask = Callable[
+    [str, TargetSchema | None, str, int, Sequence[tuple[int, int, str]]], Callable[[], ScriptAnalysis] | None
+]
 
 
 class ScriptJudge:
@@ -67,12 +73,14 @@ class ScriptJudge:
         start = replace(script_start(permit), database=database)
         bound = await bind_script(permit.connection, script, parameters)
         schema = await self._schemas.of(permit, start)
-        task = self._analysis(permit.connection.protocol, schema, bound.sketch, MAX_PREVIEWED)
+        requests = await asyncio.to_thread(_Requests, permit, start, bound)
+        protocol = permit.connection.protocol
+        task = self._analysis(protocol, schema, bound.sketch, MAX_PREVIEWED, requests.statements)
         if task is None:
             raise Malformed(f"connection {permit.connection.name!r} has no statements that can be previewed")
-        judgement = await self._judge(permit, start, bound, self._open_pipeline(permit, schema))
+        judgement = await self._judge(permit, start, requests.of_script, self._open_pipeline(permit, schema))
         analysis = await self._analyse(permit, task, len(bound.text))
-        judgements = await self._judge_parts(permit, start, schema, bound, judgement, analysis)
+        judgements = await self._judge_parts(permit, start, schema, requests, judgement, analysis)
         self._count("postern_script_previews", str(judgement.outcome))
         return ScriptPreview(judgement, _in_original(bound, analysis), judgements)
 
@@ -90,10 +98,12 @@ class ScriptJudge:
         )
         return self._pipeline(permit, view)
 
-    async def _judge(self, permit: Permit, start: Start, script: BoundScript, pipeline: Pipeline) -> Judgement:
-        """Send the script through a link that leads nowhere."""
+    async def _judge(self, permit: Permit, start: Start, requests: bytes | Invalid, pipeline: Pipeline) -> Judgement:
+        """Send requests through a link that leads nowhere."""
+        if isinstance(requests, Invalid):
+            return _deny(Refuse("script", requests.message))
         link = Link(self._wire(permit, start, {}), pipeline, lambda: 0)
-        effects = link.receive(Side.CLIENT, make_client(permit.connection, script).start())
+        effects = link.receive(Side.CLIENT, requests)
         while (held := link.held_request) is not None:
             if held.hold.work is None:
                 refusal = await self._held_requests.find_review_refusal(permit, held)
@@ -123,7 +133,7 @@ class ScriptJudge:
         permit: Permit,
         start: Start,
         schema: TargetSchema | None,
-        script: BoundScript,
+        requests: _Requests,
         judgement: Judgement,
         analysis: ScriptAnalysis,
     ) -> tuple[Judgement, ...]:
@@ -131,9 +141,36 @@ class ScriptJudge:
         if judgement.outcome is PreviewOutcome.ALLOW or (len(analysis.parts) == 1 and not analysis.truncated):
             return (judgement,) * len(analysis.parts)
         pipeline = self._open_pipeline(permit, schema)  # one for all: a part can run what an earlier one prepares
-        return tuple(
-            [await self._judge(permit, start, script.part(part.start, part.end), pipeline) for part in analysis.parts]
-        )
+        return tuple([await self._judge(permit, start, requests.of_part(part), pipeline) for part in analysis.parts])
+
+
+class _Requests:
+    """What a script sends if nothing fails, or why it cannot be sent. `statements` are those that its client has
+    found."""
+
+    def __init__(self, permit: Permit, start: Start, script: BoundScript) -> None:
+        self._connection = permit.connection
+        self._script = script
+        self._steps: Sequence[ScriptRequest] | None = None  # a part of it depends on those before
+        self.statements: Sequence[tuple[int, int, str]] = ()
+        self.of_script: bytes | Invalid
+        try:
+            client = make_client(permit.connection, script, known_database(permit.connection, start))
+            if isinstance(client, ScriptInSteps):
+                self._steps = client.requests()
+                self.of_script = b"".join(request.data for request in self._steps)
+                self.statements = [(request.start, request.end, request.text) for request in self._steps]
+            else:
+                self.of_script = client.start()
+        except Invalid as error:
+            self.of_script = error
+
+    def of_part(self, part: AnalysedPart) -> bytes | Invalid:
+        if isinstance(self.of_script, Invalid):
+            return self.of_script
+        if self._steps is not None:
+            return b"".join(request.data for request in self._steps if request.start == part.start)
+        return make_client(self._connection, self._script.part(part.start, part.end)).start()
 
 
 def _deny(refusal: Refuse) -> Judgement:

@@ -40,7 +40,7 @@ class SessionRowCounts:
 
     def add(self, event: Rows | Output, rows: int) -> int:
         """Add rows, and return how many the statement has returned so far."""
-        key: _Key = event.began if isinstance(event, Rows) else event.exchange
+        key: _Key = event.counts_with if isinstance(event, Rows) else event.exchange
         key = self._fetches.get(event.exchange, key)
         count = self._counts.pop(key, 0) + rows
         self._counts[key] = count  # moves the key to the end

@@ -71,7 +71,7 @@ class StatementCache:
     def get(self, text: str) -> tuple[GuardrailFinding | None] | None:
         """Return the finding in a tuple, or None if the statement is not cached."""
         finding = self._found.get(text)
-        if finding is not None:
+        if finding is not None and len(self._found) > CACHED_STATEMENTS // 2:
             with suppress(KeyError):  # another thread dropped it meanwhile
                 self._found.move_to_end(text)
         return finding

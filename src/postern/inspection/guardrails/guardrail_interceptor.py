@@ -33,6 +33,8 @@ SEARCHED_AT_ONCE: Final = 256 * 1024
 # Keywords have one spelling, but for case. A text without these neither prepares nor runs anything by name.
 BY_NAME: Final = re.compile("[pPeE](?i:(?<=p)repare|(?<=e)xecute)")
 
+_MAX_HELD: Final = 10_000  # requests of a session
+
 _tickets = itertools.count(1)
 
 
@@ -86,6 +88,7 @@ class GuardrailInterceptor:
         self.wants: frozenset[type[Event]] = frozenset(wants)
         self.batch_need = _batch_need(rules)
         self._counts = SessionRowCounts()
+        self._held: dict[int, Culprit] = {}  # for which rule, by exchange; results exist of approved ones only
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         if isinstance(event, Operation):
@@ -139,15 +142,15 @@ class GuardrailInterceptor:
             return _refuse(large, self._help(session), "this is too large to be evaluated by")
         if cached is not None:
             finding = with_values(rules, cached[0], event.values)
-            return FORWARD if finding is None else _decide(finding, event, self._help(session))
+            return FORWARD if finding is None else self._decide(finding, event, session)
         size = len(event.text)
         if by_name and self._session_parser is not None:
             size += self._session_parser.weight
         at_once = AT_ONCE if rules.statements is not None else SEARCHED_AT_ONCE
-        judge = partial(self._judge, rules, event, session, by_name=by_name)
+        if size <= at_once and (rules.statements is None or session.may_parse(size)):
+            return self._judge(rules, event, session, None, by_name=by_name)
         if size <= at_once:
-            if rules.statements is None or session.may_parse(size):
-                return judge(None)
+            judge = partial(self._judge, rules, event, session, by_name=by_name)
             return Hold(_ticket(), "this statement is being parsed", work=Work(None, judge))
         parser = self._session_parser if by_name else None
         task: Callable[[], object] = JudgeText(self._rails, self._parser, rules.target, event.text, parser)
@@ -174,10 +177,22 @@ class GuardrailInterceptor:
         *,
         by_name: bool,
     ) -> Verdict:
-        if not by_name:
+        # Searching a text again takes less time than remembering it; prepared ones come back.
+        is_searched_again = rules.statements is None and event.phase is RUN and not event.values
+        if not (by_name or is_searched_again):
             rules.judged.put(event.text, finding)
         complete_finding = with_values(rules, finding, event.values)
-        return FORWARD if complete_finding is None else _decide(complete_finding, event, self._help(session))
+        return FORWARD if complete_finding is None else self._decide(complete_finding, event, session)
+
+    def _decide(self, finding: GuardrailFinding, event: Operation, session: SessionView) -> Verdict:
+        """Turn a finding into a verdict. An approval is valid for all requests that read one result."""
+        if finding.action is Action.REVIEW and event.phase is RUN:
+            if event.continues and self._held.get(event.continues) == finding.culprit:
+                return FORWARD
+            self._held[event.exchange] = finding.culprit
+            if len(self._held) > _MAX_HELD:
+                del self._held[next(iter(self._held))]
+        return _decide(finding, event, self._help(session))
 
     def _help(self, session: SessionView) -> str:
         """Return how to request what was denied."""
@@ -193,6 +208,8 @@ class GuardrailInterceptor:
         if not self._looks_at_output:
             return FORWARD
         rules = self._rules
+        if isinstance(event, Output) and event.unreadable:
+            return self._refuse_unreadable(event, session)
         if isinstance(event, Rows):
             texts = [text for column in range(len(event.columns)) for text in event.texts(column)]
         else:
@@ -216,6 +233,19 @@ class GuardrailInterceptor:
                 session.marks += masker.marks
                 masked = self._announce_masks(masker, session)
         return masked if worst is None else _warn(worst, self._help(session))
+
+    def _refuse_unreadable(self, event: Output, session: SessionView) -> Verdict:
+        """Apply the most severe rule to output that cannot be searched."""
+        session.metrics.not_inspected += 1
+        rules = self._rules
+        denying = [rule_set.first for rule_set in rules.output if rule_set.action is Action.DENY]
+        if rules.masker is not None:
+            denying.append(rules.masker.first)
+        if not denying:
+            culprit = rules.output[0].first
+            return _warn(GuardrailFinding(culprit, Action.WARN, f"{event.unreadable} cannot be searched"), "")
+        finding = GuardrailFinding(denying[0], Action.DENY, f"{event.unreadable} cannot be searched")
+        return _refuse(finding, self._help(session))
 
     def _announce_masks(self, masker: Masker, session: SessionView) -> Verdict:
         """Tell the client once about each rule. The mark in the answer names the rule each time."""

@@ -40,6 +40,10 @@ class RuleSet:
     def first(self) -> Culprit:
         return self._each[0][0]
 
+    @property
+    def action(self) -> Action:
+        return self._action
+
     def judge(self, texts: Sequence[bytes], *, quotes: bool = False) -> GuardrailFinding | None:
         """Return the finding of the first rule that matches, for the first text that matches, or None.
 
@@ -107,6 +111,10 @@ class Masker:
         self.marks: list[Mark] = []  # … and what they masked
         self._masks: list[Mask] = []  # of the texts that `_mask_texts` has changed, in order
 
+    @property
+    def first(self) -> Culprit:
+        return self._rules.first
+
     def hit_by(self, texts: Sequence[bytes]) -> Culprit | None:
         """Return the rule that would mask something in these texts."""
         finding = self._rules.judge(texts)
@@ -135,7 +143,7 @@ class Masker:
 
     def mask_output(self, output: Output, texts: list[bytes]) -> GuardrailFinding | None:
         self._reset()
-        kind = TextKind.OPAQUE if output.channel is Channel.FUNCTION else TextKind.TEXT
+        kind = TextKind.OPAQUE if output.channel is Channel.FUNCTION else output.text_kind
         displayed = output.rendered_texts()
         if displayed and self._rules.judge(displayed) is not None:
             new = self._mask_texts(displayed, kind, is_line=False)

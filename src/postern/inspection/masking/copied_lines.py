@@ -12,8 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from postern.inspection.masking.detector import SEPARATOR
 from postern.inspection.masking.detectors import Detectors
-from postern.inspection.masking.joined_texts import SEPARATOR, Hits, mask_text, mask_texts
+from postern.inspection.masking.joined_texts import Hits, mask_text, mask_texts
+from postern.interception.copied_fields import LINE_END, join_fields, split_fields
 
 _TAB = b"\t"
 _HIDING = re.compile(rb"\\(?:[bfnrtvx]|u00)")
@@ -63,26 +65,16 @@ def _masked_bytes(match: re.Match[bytes], detectors: Detectors, hits: Hits) -> b
 
 
 def _mask_plain(detectors: Detectors, lines: Sequence[bytes], joined: bytes, hits: Hits) -> list[bytes] | None:
-    if not detectors.worth(joined):
+    if not detectors.may_find(joined):
         return None
-    try:
-        columns: list[Sequence[bytes]] = list(zip(*[line.split(_TAB) for line in lines], strict=True))
-    except ValueError:  # the lines have different numbers of fields
+    fields = split_fields(b"".join(lines), _TAB, len(lines))
+    if fields is None:
         return mask_texts(detectors, lines, hits)
-    before = hits.size
-    last = len(columns) - 1
-    for index, column in enumerate(columns):
-        mask = mask_texts if index < last else _mask_last
-        masked = mask(detectors, column, hits)
+    width = fields.index(LINE_END)
+    is_changed = False
+    for place in range(width):
+        masked = mask_texts(detectors, fields[place :: width + 1], hits)
         if masked is not None:
-            columns[index] = masked
-    return list(map(_TAB.join, zip(*columns, strict=True))) if hits.size > before else None
-
-
-def _mask_last(detectors: Detectors, cells: Sequence[bytes], hits: Hits) -> list[bytes] | None:
-    """Mask the last column, whose cells end with their line."""
-    bare = [cell[:-1] for cell in cells if cell.endswith(b"\n")]
-    if len(bare) < len(cells):
-        return mask_texts(detectors, cells, hits)
-    masked = mask_texts(detectors, bare, hits)
-    return None if masked is None else [cell + b"\n" for cell in masked]
+            fields[place :: width + 1] = masked
+            is_changed = True
+    return join_fields(fields, width, _TAB) if is_changed else None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import re2
@@ -19,6 +20,8 @@ BEHIND_EDGE = rb"(?:(?<![0-9A-Za-z_])(?<!\*\*\*)|(?<=\\[bfnrtv]))"
 # The same around a letter or a digit, as far as RE2 can express it.
 EDGE = rb"(?:\b|\\[bfnrtv])"
 EDGE_BEHIND = rb"\b"
+# Between joined texts: no value contains it, and all treat it as an edge.
+SEPARATOR = b"\x00"
 
 
 def starts_with(first: bytes) -> bytes:
@@ -54,6 +57,8 @@ class Found:
 
 Span = tuple[int, int]
 Find = Callable[[bytes], list[Span]]
+Judge = Callable[[bytes], tuple[int, bytes] | None]
+Value = tuple[int, int, bytes]  # where it begins and ends, and its replacement
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,10 @@ class ValueForm:
     `find` returns the positions that `mask` replaces. `score` is the certainty without a context word: 0.9 and more by
     shape alone or by check digits that one in a hundred random numbers passes; 0.6 to 0.8 by shape and a check digit
     that one in ten passes; under 0.5 if other things look the same. `quick`, if set, replaces `candidate`.
+
+    `is_quoted`: in a JSON document without escapes, all values are inside of strings, and what is outside of its string
+    does not matter for a value. `label`, if set, is an RE2 expression that matches in every key that makes another text
+    a value, if it is written before it with a colon.
     """
 
     candidate: bytes
@@ -74,6 +83,8 @@ class ValueForm:
     find: Find
     score: float
     quick: Callable[[bytes], bool] | None = None
+    is_quoted: bool = False
+    label: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +166,9 @@ class Searcher:
         self.fullmatch: Callable[[bytes], object | None] = pattern.fullmatch
 
 
-def compile_re2(expression: bytes) -> Any:
+def compile_re2(expression: bytes, memory: int = FEW_MEMORY) -> Any:
     """Return an RE2 pattern over plain bytes, which reports the positions of matches."""
-    return re2.compile(expression, _options(FEW_MEMORY))
+    return re2.compile(expression, _options(memory))
 
 
 def narrow(expression: bytes, mask: Mask) -> Mask:
@@ -189,33 +200,41 @@ def substitute_all(pattern: re.Pattern[bytes], mask: bytes) -> Mask:
     return apply
 
 
-def substitute_valid(pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[int, bytes] | None]) -> Mask:
+def substitute_valid(pattern: re.Pattern[bytes], judge: Judge) -> Mask:
     """Return the function for kinds whose candidates need a closer check.
 
     `judge(candidate)` returns how many of its bytes are the value, and the replacement, or None. In that case the
     search continues inside of the candidate, because a value can start later in it.
     """
 
-    def apply(text: bytes) -> MaskedText:
-        parts: list[bytes] = []
-        copied = at = hits = size = 0
-        while match := pattern.search(text, at):
-            start = match.start()
-            verdict = judge(match.group())
-            if verdict is None:
-                at = start + 1
-                continue
-            length, mask = verdict
-            parts += (text[copied:start], mask)
-            copied = at = start + length
-            hits += 1
-            size += length
-        if not hits:
-            return MaskedText(text)
-        parts.append(text[copied:])
-        return MaskedText(b"".join(parts), hits, size)
+    return lambda text: _replace_values(text, _judged_values(pattern, judge, text))
 
-    return apply
+
+def _judged_values(pattern: re.Pattern[bytes], judge: Judge, text: bytes) -> Iterator[Value]:
+    at = 0
+    while match := pattern.search(text, at):
+        start = match.start()
+        verdict = judge(match.group())
+        if verdict is None:
+            at = start + 1
+            continue
+        at = start + verdict[0]
+        yield start, at, verdict[1]
+
+
+def _replace_values(text: bytes, values: Iterable[Value]) -> MaskedText:
+    """Replace values, which are sorted and do not overlap."""
+    parts: list[bytes] = []
+    copied = hits = size = 0
+    for start, end, mask in values:
+        parts += (text[copied:start], mask)
+        copied = end
+        hits += 1
+        size += end - start
+    if not hits:
+        return MaskedText(text)
+    parts.append(text[copied:])
+    return MaskedText(b"".join(parts), hits, size)
 
 
 def spans_all(pattern: re.Pattern[bytes]) -> Find:
@@ -223,23 +242,10 @@ def spans_all(pattern: re.Pattern[bytes]) -> Find:
     return lambda text: [match.span() for match in pattern.finditer(text)]
 
 
-def spans_valid(pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[int, bytes] | None]) -> Find:
+def spans_valid(pattern: re.Pattern[bytes], judge: Judge) -> Find:
     """Return the finder of the positions that `substitute_valid` of the same pattern and judge replaces."""
 
-    def find(text: bytes) -> list[Span]:
-        spans: list[Span] = []
-        at = 0
-        while match := pattern.search(text, at):
-            start = match.start()
-            verdict = judge(match.group())
-            if verdict is None:
-                at = start + 1
-                continue
-            at = start + verdict[0]
-            spans.append((start, at))
-        return spans
-
-    return find
+    return lambda text: [(start, end) for start, end, _ in _judged_values(pattern, judge, text)]
 
 
 def narrow_find(expression: bytes, find: Find) -> Find:
@@ -248,45 +254,115 @@ def narrow_find(expression: bytes, find: Find) -> Find:
     return lambda text: find(text) if search(text) else []
 
 
+_SAMPLE = 2048  # bytes
+_DENSE = 128  # bytes per candidate
+
+
+class Leap:
+    """Search of a pattern at the candidates that RE2 finds: it skips text without candidates fast, but is slower per
+    candidate. For texts with few candidates.
+
+    Wherever the pattern matches and the judge accepts, the expression `like` matches, at the same position or at an
+    escaped control character before. It must not match more than a few hundred bytes.
+    """
+
+    def __init__(self, like: bytes, pattern: re.Pattern[bytes], judge: Judge) -> None:
+        self._like = compile_re2(like)
+        self._pattern = pattern
+        self._judge = judge
+
+    def is_sparse(self, text: bytes) -> bool:
+        """Return whether a text is long, and has few candidates at its start."""
+        if len(text) < _SAMPLE:
+            return False
+        return not _more_than(_SAMPLE // _DENSE, self._like.finditer(text, 0, _SAMPLE))
+
+    def find(self, text: bytes) -> list[Span]:
+        return [(start, end) for start, end, _ in self._values(text)]
+
+    def mask(self, text: bytes) -> MaskedText:
+        return _replace_values(text, self._values(text))
+
+    def or_mask(self, dense: Mask) -> Mask:
+        """Return a mask that leaps in texts with few candidates, and else is `dense`."""
+        return lambda text: self.mask(text) if self.is_sparse(text) else dense(text)
+
+    def or_find(self, dense: Find) -> Find:
+        """Return a finder that leaps in texts with few candidates, and else is `dense`."""
+        return lambda text: self.find(text) if self.is_sparse(text) else dense(text)
+
+    def _values(self, text: bytes) -> Iterator[Value]:
+        at = 0
+        while like := self._like.search(text, at):
+            start = like.start()
+            if text[start : start + 1] == b"\\":
+                start += 2
+            close = self._pattern.match(text, start)
+            verdict = self._judge(close.group()) if close is not None else None
+            at = start + 1
+            if verdict is not None:
+                at = start + verdict[0]
+                yield start, at, verdict[1]
+
+
+def _more_than(count: int, matches: Iterable[object]) -> bool:
+    return next(islice(matches, count, None), None) is not None
+
+
+def leaping(candidate: bytes, pattern: re.Pattern[bytes], judge: Judge) -> Find:
+    """Return a finder as `spans_valid`, which leaps to candidates in texts with few of them."""
+    return Leap(candidate, pattern, judge).or_find(spans_valid(pattern, judge))
+
+
 def pattern_form(
-    candidate: bytes, pattern: re.Pattern[bytes], mask: bytes, score: float, *, like: bytes | None = None
+    candidate: bytes,
+    pattern: re.Pattern[bytes],
+    mask: bytes,
+    score: float,
+    *,
+    like: bytes | None = None,
+    is_quoted: bool = False,
 ) -> ValueForm:
-    """Return the form of a kind that the pattern alone decides, with a fixed replacement."""
+    """Return the form of a kind that the pattern alone decides, with a fixed replacement. `like` is as in `Leap`."""
     substitute, find = substitute_all(pattern, mask), spans_all(pattern)
     if like is not None:
-        substitute, find = narrow(like, substitute), narrow_find(like, find)
-    return ValueForm(candidate, substitute, find, score)
-
-
-Judge = Callable[[bytes], tuple[int, bytes] | None]
+        substitute, find = _add_leap(Leap(like, pattern, lambda value: (len(value), mask)), like, substitute, find)
+    return ValueForm(candidate, substitute, find, score, is_quoted=is_quoted)
 
 
 def judged_form(
-    candidate: bytes, pattern: re.Pattern[bytes], judge: Judge, score: float, *, like: bytes | None = None
+    candidate: bytes,
+    pattern: re.Pattern[bytes],
+    judge: Judge,
+    score: float,
+    *,
+    like: bytes | None = None,
+    is_quoted: bool = False,
 ) -> ValueForm:
-    """Return the form of a kind whose candidates need a closer check."""
+    """Return the form of a kind whose candidates need a closer check. `like` is as in `Leap`."""
     substitute, find = substitute_valid(pattern, judge), spans_valid(pattern, judge)
     if like is not None:
-        substitute, find = narrow(like, substitute), narrow_find(like, find)
-    return ValueForm(candidate, substitute, find, score)
+        substitute, find = _add_leap(Leap(like, pattern, judge), like, substitute, find)
+    return ValueForm(candidate, substitute, find, score, is_quoted=is_quoted)
+
+
+def _add_leap(leap: Leap, like: bytes, substitute: Mask, find: Find) -> tuple[Mask, Find]:
+    return leap.or_mask(narrow(like, substitute)), leap.or_find(narrow_find(like, find))
 
 
 def masked_spans(text: bytes, spans: Sequence[Span], mask: bytes) -> MaskedText:
     """Replace each span by `mask`. Spans are sorted and do not overlap."""
-    if not spans:
-        return MaskedText(text)
-    parts: list[bytes] = []
-    copied = size = 0
-    for start, end in spans:
-        parts += (text[copied:start], mask)
-        copied = end
-        size += end - start
-    parts.append(text[copied:])
-    return MaskedText(b"".join(parts), len(spans), size)
+    return _replace_values(text, [(start, end, mask) for start, end in spans])
 
 
 def found_form(
-    candidate: bytes, find: Find, score: float, mask: bytes, quick: Callable[[bytes], bool] | None = None
+    candidate: bytes,
+    find: Find,
+    score: float,
+    mask: bytes,
+    quick: Callable[[bytes], bool] | None = None,
+    is_quoted: bool = False,
+    label: bytes | None = None,
 ) -> ValueForm:
     """Return the form of a kind with a fixed replacement wherever `find` finds it."""
-    return ValueForm(candidate, lambda text: masked_spans(text, find(text), mask), find, score, quick)
+    return ValueForm(candidate, lambda text: masked_spans(text, find(text), mask), find, score, quick, is_quoted, label)

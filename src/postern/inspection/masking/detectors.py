@@ -20,6 +20,8 @@ from postern.errors import Unavailable
 from postern.inspection.masking.catalogue import ORDER
 from postern.inspection.masking.custom import custom_form
 from postern.inspection.masking.detector import (
+    MANY_MEMORY,
+    SEPARATOR,
     Found,
     MaskedText,
     Searcher,
@@ -114,6 +116,10 @@ FIRM = 0.6
 # Placeholder for a form that is not searched by its candidate; it matches nothing.
 _NOTHING = rb"[^\x00-\xff]"
 _SEPARATORS = b",;/| &"
+Look = Callable[[bytes], object | None]
+# Texts with candidates are many if they are a quarter of all bytes, after the first eight candidates.
+_FEW = 4
+_FIRST = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,14 @@ class CandidateForm:
     words: Words | None
     alone: float
     boosted: float
+
+
+def _any_of(candidates: Sequence[bytes]) -> bytes:
+    return b"|".join([b"(?:" + candidate + b")" for candidate in dict.fromkeys(candidates)])
+
+
+def _find_no_label(text: bytes) -> None:
+    """Return None: no form has a label."""
 
 
 def compile_column(value: bytes) -> Searcher:
@@ -146,7 +160,7 @@ class FormCatalogue:
         if missing:
             raise Unavailable(
                 f"masking of {', '.join(sorted(missing))} needs a language model that supports them, but none "
-                "is configured; install postern[presidio] and set masking_language_model, or "
+                "is configured; run: pip install presidio-analyzer, and set masking_language_model, or "
                 "remove them from the types"
             )
         self.threshold = threshold
@@ -160,7 +174,12 @@ class FormCatalogue:
         if language is not None:
             for kind, form in model_forms(language, types & MODEL_TYPES, threshold):
                 self._add(kind, form, None)
-        self.which = compile_set([self._candidate(entry) for entry in self.looked])
+        candidates = [self._candidate(entry) for entry in self.looked]
+        self.which = compile_set(candidates)
+        self.any = compile_re2(_any_of(candidates), MANY_MEMORY)
+        self.look: Look = self.any.search
+        labels = [entry.form.label for entry in self.looked if entry.form.label is not None]
+        self.label = compile_linear(_any_of(labels)).search if labels else _find_no_label
         self.asked = tuple((index, entry.form.quick) for index, entry in enumerate(self.looked) if entry.form.quick)
         # A text that is one value from end to end is only replaced as such if no other kind can interfere.
         sure = {entry.kind for entry in self.looked if entry.alone >= threshold}
@@ -209,6 +228,57 @@ class Detectors:
         indexes.update(index for index, quick in catalogue.asked if quick(text))
         return sorted(indexes)
 
+    def first_look(self) -> Look | None:
+        """Return the search that tells whether a text has a candidate of any form, the same for many columns; None if
+        the column's name or a custom type adds to it.
+        """
+        catalogue = self._catalogue
+        return None if self._extra or catalogue.asked else catalogue.look
+
+    def may_find(self, text: bytes) -> bool:
+        """Return whether `worth` would return any forms; faster if it would."""
+        catalogue = self._catalogue
+        if catalogue.look(text):
+            return True
+        return any(search(text) for _, search in self._extra) or any(quick(text) for _, quick in catalogue.asked)
+
+    def are_quoted(self, worth: Sequence[int], documents: bytes) -> bool:
+        """Return whether everything that can be found in JSON documents without escapes is in strings, and the same
+        as in each string alone, or after its key and a colon.
+
+        `worth` is the result of `worth` for the documents.
+        """
+        catalogue = self._catalogue
+        if catalogue.asked or catalogue.label(documents):
+            return False
+        looked = catalogue.looked
+        return all(looked[index].form.is_quoted and looked[index].alone >= catalogue.threshold for index in worth)
+
+    def find_cells(self, joined: bytes) -> list[Span] | None:
+        """Return the positions of the texts in which a form can find something; None if they are many, or not known.
+
+        `joined` is texts separated by zero bytes. What matches in a text does not depend on the texts beside it. Texts
+        that a match across a zero byte connects are returned as one.
+        """
+        catalogue = self._catalogue
+        if self._extra or catalogue.asked:
+            return None
+        cells: list[Span] = []
+        size = end = 0
+        for count, match in enumerate(catalogue.any.finditer(joined)):
+            if count >= _FIRST and size * _FEW > end:
+                return None
+            first, last = match.span()
+            if last <= end:
+                continue
+            start = max(end, joined.rfind(SEPARATOR, end, first) + 1)
+            end = joined.find(SEPARATOR, max(first, last - 1))
+            if end < 0:
+                end = len(joined)
+            cells.append((start, end))
+            size += end - start
+        return cells
+
     def find(self, text: bytes) -> list[Found]:
         """Return every value in the text, by position and without overlaps."""
         spans: list[tuple[int, int, float, int]] = []
@@ -223,12 +293,12 @@ class Detectors:
     def mask_column(self, texts: Sequence[bytes], joined: bytes) -> tuple[str, list[bytes]] | None:
         """Return the replacements if every text is a value of one kind and nothing else.
 
-        `joined` is the texts separated by zero bytes; none of them contains one.
+        `joined` is the texts separated by zero bytes.
         """
         if self._catalogue.whole is None:
             return None
         like_first = self._catalogue.whole(texts[0])
-        if like_first is None:
+        if like_first is None or joined.count(SEPARATOR) != len(texts) - 1:
             return None
         kind, fullmatch, mask = self._catalogue.columns[like_first[0]]
         masked = mask(texts) if fullmatch(joined) else None
@@ -289,8 +359,10 @@ class Detectors:
         behind = -1  # end of the last value that a word supported: `SSNs 1…, 2…`
         if told_by_name or entry.words is None or entry.alone >= threshold:
             values = entry.form.find(text)
-        else:
+        elif self._may_find(index, text):  # the word has matched, and can be an ordinary one
             values = entry.words.find_near(text, entry.form.find)
+        else:
+            return
         for start, end in values:
             is_named = told_by_name
             if not is_named and entry.words is not None and entry.alone < 1:

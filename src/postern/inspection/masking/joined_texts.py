@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from postern.inspection.masking.detector import SEPARATOR, Span
 from postern.inspection.masking.detectors import Detectors
 
 _MANY = 32  # texts; fewer are masked without counting repetitions
 _REPEATED = 4  # average repetitions from which counting pays
-SEPARATOR = b"\x00"  # no value of a detector contains it, and all treat it as an edge
 
 
 @dataclass(slots=True)
@@ -40,13 +40,44 @@ def mask_texts(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list
     if not texts:
         return None
     joined = SEPARATOR.join(texts)
-    if joined.count(SEPARATOR) == len(texts) - 1:
-        column = detectors.mask_column(texts, joined)
-        if column is not None:
-            hits.add(column[0], len(texts), len(joined) - len(texts) + 1)
-            return column[1]
+    column = detectors.mask_column(texts, joined)
+    if column is not None:
+        hits.add(column[0], len(texts), len(joined) - len(texts) + 1)
+        return column[1]
+    cells = detectors.find_cells(joined) if len(texts) >= _MANY else None
+    if cells is not None:
+        return _mask_cells(detectors, texts, joined, cells, hits)
     worth = detectors.worth(joined)
     return mask_joined(detectors, texts, joined, worth, hits) if worth else None
+
+
+def _mask_cells(
+    detectors: Detectors, texts: Sequence[bytes], joined: bytes, cells: Sequence[Span], hits: Hits
+) -> list[bytes] | None:
+    """Mask the texts at these positions of joined texts; nothing can be found in the others."""
+    if not cells:
+        return None
+    if joined.count(SEPARATOR) != len(texts) - 1:
+        return _mask_each(detectors, texts, hits)
+    some = [joined[start:end] for start, end in cells]
+    joined_cells = SEPARATOR.join(some)
+    masked = mask_joined(detectors, some, joined_cells, detectors.worth(joined_cells), hits)
+    if masked is None:
+        return None
+    parts: list[bytes] = []
+    copied = 0
+    for (start, end), text in zip(cells, masked, strict=True):
+        parts += (joined[copied:start], text)
+        copied = end
+    parts.append(joined[copied:])
+    return _split(b"".join(parts), len(texts))
+
+
+def _split(joined: bytes, count: int) -> list[bytes]:
+    texts = joined.split(SEPARATOR)
+    if len(texts) != count:
+        raise RuntimeError(f"masking returned {len(texts)} texts for {count}")
+    return texts
 
 
 def mask_joined(
@@ -55,17 +86,13 @@ def mask_joined(
     """Mask joined texts whose `worth` is known, and none of which is a value from end to end. Works as `mask_texts`."""
     if joined.count(SEPARATOR) != len(texts) - 1:
         return _mask_each(detectors, texts, hits)
-    if len(texts) >= _MANY:
+    sample = texts[:: _REPEATED - 1]  # if most of it are different texts, so are all, and need not be counted
+    if len(texts) >= _MANY and len(set(sample)) * _REPEATED <= len(texts):
         times = Counter(texts)
         if len(times) * _REPEATED <= len(texts):
             return _mask_distinct(detectors, texts, times, hits)
     masked = _mask_held(detectors, joined, worth, hits)
-    if masked is None:
-        return None
-    masked_texts = masked.split(SEPARATOR)
-    if len(masked_texts) != len(texts):
-        raise RuntimeError(f"masking returned {len(masked_texts)} texts for {len(texts)}")
-    return masked_texts
+    return None if masked is None else _split(masked, len(texts))
 
 
 def mask_text(detectors: Detectors, text: bytes, hits: Hits) -> bytes | None:

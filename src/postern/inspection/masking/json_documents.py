@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 
 from postern.domain.rules.masking import InfoType
-from postern.inspection.masking.detector import compile_linear
+from postern.inspection.masking.detector import SEPARATOR, compile_linear
 from postern.inspection.masking.detectors import Detectors
-from postern.inspection.masking.joined_texts import SEPARATOR, Hits, mask_joined, mask_text, mask_texts
+from postern.inspection.masking.joined_texts import Hits, mask_joined, mask_text, mask_texts
 from postern.inspection.masking.kinds.card import is_card
 from postern.inspection.masking.scalars import SHORTEST_NUMBER
 
@@ -42,6 +42,8 @@ def mask_documents(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> 
         return None
     if not _NEEDS_CARE.search(joined):  # no value crosses a quote, so the raw bytes can be masked
         return mask_joined(detectors, texts, joined, worth, hits) if worth else None
+    if b"\\" not in joined and detectors.are_quoted(worth, joined):
+        return mask_joined(detectors, texts, joined, worth, hits)
     before = hits.size
     if b"\\" in joined or joined.count(SEPARATOR) != len(texts) - 1:
         masked = [_mask_document(detectors, text, hits) for text in texts]

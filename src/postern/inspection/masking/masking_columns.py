@@ -9,7 +9,7 @@ from postern.domain.rules.masking import MaskingRule, Strictness
 from postern.domain.sessions.results import Mask
 from postern.domain.targets.target_schema import ColumnRef, Origin
 from postern.inspection.lineage.unread import UnreadText
-from postern.inspection.masking.origins import ColumnPatterns, Origins, Sources
+from postern.inspection.masking.origins import ColumnPatterns, DocumentOrigins, Origins, Sources
 from postern.inspection.masking.strategies import Substitutes
 from postern.interception.events import Column
 
@@ -78,6 +78,7 @@ class ColumnRules:
     def __init__(self, rules: Sequence[ColumnRule], origins: Origins | None) -> None:
         self._rules = tuple(rules)
         self._origins = origins
+        self._shaped = origins if isinstance(origins, DocumentOrigins) else None
         # Data of unknown origin can be anything.
         self.unsure = Decided((), tuple(Doubt(rule, "") for rule in self._rules if rule.may_doubt))
 
@@ -101,6 +102,23 @@ class ColumnRules:
                 return None
             merged = origins if merged is None else tuple(map(_either, merged, origins))
         return merged
+
+    @property
+    def judges_shape(self) -> bool:
+        return self._shaped is not None
+
+    def find_shape_doubts(self, statements: Sequence[str]) -> tuple[Doubt, ...]:
+        """Return the doubts about answers in which masked values decide which columns a row has, or how many
+        elements.
+        """
+        if self._shaped is None:
+            return ()
+        shapes = [self._shaped.shape(statement) for statement in statements]
+        return tuple(
+            Doubt(rule, "")
+            for rule in self._rules
+            if rule.may_doubt and any(refs is None or any(self._masks(rule, ref) for ref in refs) for refs in shapes)
+        )
 
     def decide(self, columns: tuple[Column, ...], sources: Sources | None) -> Decided:
         """Decide for rows, which have column names."""

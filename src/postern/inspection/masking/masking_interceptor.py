@@ -24,6 +24,7 @@ from postern.inspection.lineage.unread import UnreadText
 from postern.inspection.masked_cells import mark_cells
 from postern.inspection.masking.copied_lines import mask_lines
 from postern.inspection.masking.copy_formats import type_of
+from postern.inspection.masking.detector import SEPARATOR
 from postern.inspection.masking.detectors import THRESHOLD, Detectors
 from postern.inspection.masking.error_messages import (
     MASK,
@@ -33,7 +34,7 @@ from postern.inspection.masking.error_messages import (
     nothing_known,
     withhold_values,
 )
-from postern.inspection.masking.joined_texts import SEPARATOR, Hits, mask_texts
+from postern.inspection.masking.joined_texts import Hits, mask_texts
 from postern.inspection.masking.json_documents import mask_documents
 from postern.inspection.masking.masking_columns import (
     STRENGTH,
@@ -45,6 +46,7 @@ from postern.inspection.masking.masking_columns import (
     by_strength,
 )
 from postern.inspection.masking.origins import Origins, Sources
+from postern.inspection.masking.quiet_columns import QuietColumns
 from postern.inspection.masking.scalars import mask_addresses, mask_numbers
 from postern.inspection.masking.statement_facts import NO_FACTS, StatementFacts
 from postern.inspection.masking.strategies import Substitutes
@@ -77,6 +79,8 @@ _MASKS: dict[TextKind, _Mask] = {
     TextKind.NUMBER: mask_numbers,
     TextKind.ADDRESS: mask_addresses,
 }
+# Columns in which nothing is found if their texts have no candidate. Escapes in documents hide candidates.
+_FOUND_AS_TEXT = frozenset({TextKind.TEXT, TextKind.NUMBER})
 _SCALAR_KINDS = frozenset({TextKind.NUMBER, TextKind.ADDRESS})
 _STATEMENTS = 1024  # concurrent requests whose text is stored
 _STATEMENTS_LENGTH = 4 * 1024 * 1024  # … characters in total, except the last one
@@ -103,7 +107,7 @@ class _Plan:
     """Plan for the columns of a result: each is masked by a rule, or searched for values.
 
     `computed` are the indexes of columns that become constants. `marks` are those of columns that rules mask as a
-    whole.
+    whole. `quiet` tells the columns in which nothing can be found.
     """
 
     decided: Decided
@@ -112,6 +116,7 @@ class _Plan:
     touched: list[bool]
     computed: tuple[int, ...]
     marks: tuple[Mark, ...]
+    quiet: QuietColumns
 
 
 class Masking:
@@ -252,6 +257,9 @@ class Masking:
         if isinstance(event, Rows):
             plan = self._plan(event, session.schema)
             refusal = self._handle_doubts(plan.decided, event.exchange, session)
+            if refusal is None and self._columns is not None and self._columns.judges_shape:
+                doubts = self._columns.find_shape_doubts(self._statements_of_rows(event))
+                refusal = self._handle_doubts(Decided((), doubts), event.exchange, session)
             if refusal is not None:
                 return refusal
             if isinstance(event, Heading):
@@ -264,9 +272,12 @@ class Masking:
             return None
         if not isinstance(event, Output):
             return None
+        if event.unreadable:
+            return self._handle_unreadable(event, session)
         # First as a terminal displays it: a search in raw bytes misses values that escape sequences interrupt.
         displayed = event.rendered_texts()
-        if displayed and (replacements := self._mask_texts(event.channel, displayed, hits, session.marks)) is not None:
+        search: _Mask = mask_lines if event.channel is Channel.COPY else mask_texts
+        if displayed and (replacements := self._mask_texts(search, displayed, hits, session.marks)) is not None:
             event.replace_rendered_texts(replacements)
         texts = event.texts()
         if not texts:
@@ -280,11 +291,17 @@ class Masking:
                 if not self._texts:
                     return None
                 texts = event.texts()
+            elif event.has_columns:
+                refusal = self._handle_doubts(self._columns.unsure, event.exchange, session)
+                if refusal is not None:
+                    return refusal
             else:
                 refusal, masked = self._mask_message(self._columns, event, texts, hits, session)
                 if refusal is not None:
                     return refusal
-        replacements = self._mask_texts(event.channel, texts if masked is None else masked, hits, session.marks)
+        if event.text_kind is TextKind.JSON:
+            search = mask_documents
+        replacements = self._mask_texts(search, texts if masked is None else masked, hits, session.marks)
         masked = masked if replacements is None else replacements
         if masked is not None:
             event.replace(masked)
@@ -325,8 +342,7 @@ class Masking:
         if any(decided.chosen) or decided.doubts:
             summary.hide_insert_id()
 
-    def _mask_texts(self, channel: Channel, texts: list[bytes], hits: Hits, marks: list[Mark]) -> list[bytes] | None:
-        mask = mask_lines if channel is Channel.COPY else mask_texts
+    def _mask_texts(self, mask: _Mask, texts: list[bytes], hits: Hits, marks: list[Mark]) -> list[bytes] | None:
         masked: list[bytes] | None = None
         for search, detectors in self._texts:
             found = Hits()
@@ -376,13 +392,23 @@ class Masking:
         computed = tuple(
             place for place, choice in enumerate(decided.chosen) if choice is not None and not choice.plain
         )
-        return _Plan(decided, changes, searches, touched, computed, _mark_columns(decided))
+        quiet = QuietColumns(
+            {
+                place: [detectors for _, detectors in column_searches]
+                for place, (column_searches, column) in enumerate(zip(searches, columns, strict=True))
+                if column_searches and column.kind in _FOUND_AS_TEXT
+            }
+        )
+        return _Plan(decided, changes, searches, touched, computed, _mark_columns(decided), quiet)
 
     def _mask_rows(self, plan: _Plan, rows: Rows, hits: Hits, marks: list[Mark]) -> None:
         marks += plan.marks
         rows.expect(plan.touched)
         found = Hits()  # of one column and rule
+        quiet = plan.quiet.find(rows)
         for index, column in enumerate(rows.columns):
+            if index in quiet:
+                continue
             chosen = plan.decided.chosen[index]
             change = plan.changes[index]
             if chosen is not None and change is not None:
@@ -465,6 +491,19 @@ class Masking:
         hits.add(_MESSAGE, len(changed), sum(map(len, changed)))
         session.marks.append(Mark(_MESSAGE_MASK, count=len(changed)))
         return None, masked
+
+    def _handle_unreadable(self, event: Output, session: SessionView) -> Refuse | None:
+        """Deny output that cannot be read, or leave a marker if no rule is strict."""
+        session.metrics.not_inspected += 1
+        if not self._is_strict:
+            self._add_note(event.exchange, event.unreadable, session)
+            return None
+        return Refuse(
+            self.name,
+            f"blocked by masking: this is {event.unreadable}, in which values cannot be found",
+            "Ask an administrator to set the strictness of the connection's masking rules to best_effort. "
+            f"{self._access_help}".rstrip(),
+        )
 
     def _handle_doubts(self, decided: Decided, exchange: int, session: SessionView) -> Refuse | None:
         """Deny the answer, or leave a marker, if a rule cannot know whether it matches a column."""

@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 
 from postern.domain.rules.masking import InfoType
+from postern.inspection.masking.detector import SEPARATOR
 from postern.inspection.masking.detectors import Detectors
-from postern.inspection.masking.joined_texts import SEPARATOR, Hits
+from postern.inspection.masking.joined_texts import Hits
 from postern.inspection.masking.kinds.card import is_card
 from postern.inspection.masking.kinds.ip import HARDWARE
 

@@ -32,6 +32,7 @@ _LAST_FOUR = 8  # characters that a text needs to keep its last four digits
 _SHORTEST_IBAN = 15  # Norway's
 
 _EMAIL = re.compile(r"([^@\s]+)@([^@\s]+\.[^@\s]+)", re.DOTALL)
+_FOUR_DIGITS = re.compile(r"[0-9]{4}")
 _HALF = 2  # octets of version 4, and groups of version 6, that a partial address keeps
 
 _CONSTANT: Mapping[Scalar, bytes] = {
@@ -280,10 +281,10 @@ def _first_digit(value: bytes, *, is_float: bool) -> bytes:
 
 def _mask_text_partly(value: bytes) -> bytes:
     text = value.decode("utf-8", "surrogateescape")
-    address = _EMAIL.fullmatch(text)
+    address = _EMAIL.fullmatch(text) if "@" in text else None
     if address is not None:
         new = f"{_first(address[1])}***@{address[2]}"
-    elif len(text) >= _LAST_FOUR and re.fullmatch(r"[0-9]{4}", text[-4:]):
+    elif len(text) >= _LAST_FOUR and _FOUR_DIGITS.fullmatch(text[-4:]):
         new = "****" + text[-4:]
     else:
         new = _first(text) + "****" if len(text) > 1 else "****"

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from postern.domain.rules.masking import CustomType, InfoType, MaskingRule, Strategy
 from postern.domain.sessions.results import Mask
-from postern.inspection.masking.detector import Found, MaskedText
-from postern.inspection.masking.detectors import ROUNDS, Detectors, detectors_for
+from postern.inspection.masking.detector import Found, MaskedText, Span
+from postern.inspection.masking.detectors import ROUNDS, Detectors, Look, detectors_for
 from postern.inspection.masking.joined_texts import Hits, mask_texts
 from postern.inspection.masking.json_documents import mask_documents
 from postern.inspection.masking.kinds.card import is_card
@@ -22,10 +22,7 @@ _NUMBERS = frozenset({Scalar.SMALLINT, Scalar.INTEGER, Scalar.BIGINT, Scalar.DEC
 _TEXTS = frozenset({Scalar.TEXT, Scalar.BYTES, Scalar.OTHER})
 
 
-_Span = tuple[int, int]
-
-
-def _lies_within(spans: list[_Span], start: int, end: int) -> bool:
+def _lies_within(spans: list[Span], start: int, end: int) -> bool:
     place = bisect_right(spans, (start, sys.maxsize)) - 1
     return place >= 0 and end <= spans[place][1]
 
@@ -33,14 +30,14 @@ def _lies_within(spans: list[_Span], start: int, end: int) -> bool:
 class _Changed:
     """Text with replaced parts, from left to right. `made` are the parts that earlier rounds inserted."""
 
-    def __init__(self, text: bytes, new_spans: list[_Span]) -> None:
+    def __init__(self, text: bytes, new_spans: list[Span]) -> None:
         self._text = text
         self._made = new_spans
         self._next = 0  # index in `made`
         self._read = 0  # position in the text
         self._size = 0  # size of the parts
         self._parts: list[bytes] = []
-        self._spans: list[_Span] = []
+        self._spans: list[Span] = []
 
     def put(self, start: int, end: int, new: bytes) -> None:
         self._keep(start)
@@ -49,7 +46,7 @@ class _Changed:
         self._size += len(new)
         self._read = end
 
-    def finish(self) -> tuple[bytes, list[_Span]]:
+    def finish(self) -> tuple[bytes, list[Span]]:
         """Return the text, and the positions of the inserted parts."""
         self._keep(len(self._text))
         return b"".join(self._parts), self._spans
@@ -79,6 +76,18 @@ class Substituting(Detectors):
     def worth(self, text: bytes) -> list[int]:
         return self._finder.worth(text)
 
+    def first_look(self) -> Look | None:
+        return self._finder.first_look()
+
+    def may_find(self, text: bytes) -> bool:
+        return self._finder.may_find(text)
+
+    def are_quoted(self, worth: Sequence[int], documents: bytes) -> bool:
+        return self._finder.are_quoted(worth, documents)
+
+    def find_cells(self, joined: bytes) -> list[Span] | None:
+        return self._finder.find_cells(joined)
+
     def find(self, text: bytes) -> list[Found]:
         return self._finder.find(text)
 
@@ -89,7 +98,7 @@ class Substituting(Detectors):
         """Mask values, as often as that reveals another one. Replacements are known by position, and skipped in later
         rounds.
         """
-        inserted: list[_Span] = []
+        inserted: list[Span] = []
         for _ in range(ROUNDS):
             counts: dict[str, tuple[int, int]] = {}
             changed = _Changed(text, inserted)

@@ -15,7 +15,10 @@ Split = Callable[[str], ScriptSpans]
 
 
 class AnalyseScript:
-    """Task that analyses the first `most` statements of a text. `names` makes a tracker of prepared statements."""
+    """Task that analyses the first `most` statements of a text. `names` makes a tracker of prepared statements.
+
+    `statements` has the place of each statement and what it is for the parser; without it, the text is split.
+    """
 
     def __init__(
         self,
@@ -25,6 +28,8 @@ class AnalyseScript:
         schema: TargetSchema | None,
         text: str,
         most: int,
+        *,
+        statements: Sequence[tuple[int, int, str]] = (),
     ) -> None:
         self._parser = parser
         self._split = split
@@ -32,19 +37,23 @@ class AnalyseScript:
         self._schema = None if schema is None else pack_schema(schema)
         self._text = text
         self._most = most
+        self._statements = tuple(statements)
 
     def __call__(self) -> ScriptAnalysis:
         schema = None if self._schema is None else self._schema.load()
         names = None if self._names is None else self._names(self._parser)
-        found = self._split(self._text)
+        problem, statements = None, self._statements
+        if not statements:
+            found = self._split(self._text)
+            problem = found.problem
+            statements = tuple([(start, end, self._text[start:end]) for start, end in found.spans])
         parts = []
-        for start, end in found.spans[: self._most]:
-            text = self._text[start:end]
+        for start, end, text in statements[: self._most]:
             parser = self._parser if names is None else names
             parts.append(_combine(start, end, parser.parse(text, schema), self._parser.parse(text)))
             if names is not None:
                 names.record_statement(text)
-        return ScriptAnalysis(tuple(parts), len(found.spans) > self._most, found.problem)
+        return ScriptAnalysis(tuple(parts), len(statements) > self._most, problem)
 
 
 def _combine(start: int, end: int, statements: Sequence[Statement], as_written: Sequence[Statement]) -> AnalysedPart:

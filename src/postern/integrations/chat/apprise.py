@@ -75,7 +75,7 @@ def _notify(url: str, title: str, body: str, where: Where | None) -> bool:
     try:
         import apprise
     except ImportError:
-        raise Unavailable("Apprise is not installed here; run: pip install 'postern[apprise]'") from None
+        raise Unavailable("Apprise is not installed here; run: pip install apprise") from None
     asset = apprise.AppriseAsset(http_redirects=False, secure_logging=True, async_mode=False)
     service: Any = apprise.Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
     if service is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -48,11 +49,16 @@ class _Known:
 
 
 class Directory:
-    """A cache of the last used providers' metadata and keys, for FRESH."""
+    """A cache of the last used providers' metadata and keys, for FRESH.
 
-    def __init__(self, fetcher: ProviderFetcher, now: Clock) -> None:
+    `keys_only`: for issuers whose tokens are verified and where nobody logs in, such as CI systems; their metadata need
+    no endpoints for logins.
+    """
+
+    def __init__(self, fetcher: ProviderFetcher, now: Clock, *, keys_only: bool = False) -> None:
         self._fetcher = fetcher
         self._now = now
+        self._keys_only = keys_only
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._locks: dict[str, asyncio.Lock] = {}
 
@@ -93,26 +99,32 @@ class Directory:
         answer = await self._fetcher.get(url, loopback=loopback)
         if answer.status != 200:
             raise Unavailable(f"the identity provider answered {answer.status} to the request for its metadata: {url}")
-        return _metadata_of(issuer, answer.json(), loopback=loopback)
+        return _metadata_of(issuer, answer.json(), loopback=loopback, keys_only=self._keys_only)
 
     async def _fetch_keys(self, metadata: Metadata) -> list[PublicKey]:
         answer = await self._fetcher.get(metadata.jwks_uri, loopback=metadata.loopback)
         if answer.status != 200:
             raise Unavailable(f"the identity provider answered {answer.status} to the request for its keys")
-        keys = answer.json().get("keys")
-        if not isinstance(keys, list):
+        content = answer.json()
+        if not isinstance(content.get("keys"), list):
             raise Unavailable("the identity provider's key set has no list of keys")
-        return [key for key in map(_key_of, keys[:_KEYS]) if key is not None]
+        return keys_of(content, None)
 
 
-def _metadata_of(issuer: str, document: dict[str, Any], *, loopback: bool) -> Metadata:
+def keys_of(jwks: Mapping[str, Any], kid: str | None) -> list[PublicKey]:
+    """Return the keys of a set that can verify signatures here, with that id; all for a token without one."""
+    return _with_id([key for key in map(_key_of, jwks["keys"][:_KEYS]) if key is not None], kid)
+
+
+def _metadata_of(issuer: str, document: dict[str, Any], *, loopback: bool, keys_only: bool) -> Metadata:
     if document.get("issuer") != issuer:
         raise Unavailable(
             f"the identity provider's issuer is {str(document.get('issuer'))[:200]!r}; issuer_url must be exactly the "
             "same, including a slash at the end"
         )
-    endpoints = {name: document.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")}
-    if document.get("userinfo_endpoint") is not None:
+    names = ("jwks_uri",) if keys_only else ("authorization_endpoint", "token_endpoint", "jwks_uri")
+    endpoints = {name: document.get(name) for name in names}
+    if document.get("userinfo_endpoint") is not None and not keys_only:
         endpoints["userinfo_endpoint"] = document["userinfo_endpoint"]
     for name, url in endpoints.items():
         if not isinstance(url, str):
@@ -124,12 +136,12 @@ def _metadata_of(issuer: str, document: dict[str, Any], *, loopback: bool) -> Me
     methods = document.get("token_endpoint_auth_methods_supported")
     if not isinstance(methods, list):
         methods = ["client_secret_basic"]  # the default, Discovery section 3
-    if not {"client_secret_basic", "client_secret_post"} & {str(method) for method in methods}:
+    if not keys_only and not {"client_secret_basic", "client_secret_post"} & {str(method) for method in methods}:
         raise Unavailable("the identity provider accepts neither client_secret_basic nor client_secret_post")
     return Metadata(
         issuer=issuer,
-        authorization_endpoint=str(endpoints["authorization_endpoint"]),
-        token_endpoint=str(endpoints["token_endpoint"]),
+        authorization_endpoint=str(endpoints.get("authorization_endpoint", "")),
+        token_endpoint=str(endpoints.get("token_endpoint", "")),
         jwks_uri=str(endpoints["jwks_uri"]),
         userinfo_endpoint=endpoints.get("userinfo_endpoint"),
         secret_in_body="client_secret_basic" not in methods,

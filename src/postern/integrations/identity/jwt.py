@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from joserfc import jws, jwt
@@ -12,12 +13,12 @@ from joserfc.errors import JoseError
 
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
-from postern.integrations.identity.directory import Directory, PublicKey
+from postern.integrations.identity.directory import Directory, PublicKey, keys_of
 from postern.store.ports.common_ports import Clock
 
 SKEW = 60  # seconds of tolerated clock difference
 LONGEST = 64 * 1024  # characters of a token
-_ALGORITHMS = {  # all asymmetric: a secret that the client also has proves nothing; `none` even less
+ALGORITHMS = {  # all asymmetric: a secret that the client also has proves nothing; `none` even less
     **{
         f"{family}{bits}": kind
         for family, kind in (("RS", "RSA"), ("PS", "RSA"), ("ES", "EC"))
@@ -33,18 +34,28 @@ class TokenVerifier:
         self._directory = directory
         self._now = now
 
-    async def verify(self, token: Secret, *, issuer: str, audience: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Verify a token. Return its header and claims. Raises Unauthenticated, Unavailable."""
+    async def verify(
+        self,
+        token: Secret,
+        *,
+        issuer: str,
+        audience: str,
+        algorithms: Collection[str] = ALGORITHMS,
+        jwks: Mapping[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Verify a token. Return its header and claims. `jwks`: the issuer's keys, which are not fetched then. Raises
+        Unauthenticated, Unavailable."""
         text = token.reveal()
         if len(text) > LONGEST:
             raise Unauthenticated("the identity provider's token is too long")
         header = header_of(text)
         algorithm, kid = header.get("alg"), header.get("kid")
-        if not isinstance(algorithm, str) or algorithm not in _ALGORITHMS or not isinstance(kid, str | None):
+        if not isinstance(algorithm, str) or algorithm not in algorithms or not isinstance(kid, str | None):
             raise Unauthenticated(
                 "the identity provider's token has a signature algorithm or key ID that is not accepted"
             )
-        keys = [key for key in await self._directory.keys(issuer, kid) if _fits(key, algorithm)]
+        published = await self._directory.keys(issuer, kid) if jwks is None else keys_of(jwks, kid)
+        keys = [key for key in published if _fits(key, algorithm)]
         claims = next((verified for key in keys if (verified := _claims(text, key, algorithm)) is not None), None)
         if claims is None:
             raise Unauthenticated("the identity provider's token is not signed by any of the provider's keys")
@@ -66,7 +77,7 @@ class TokenVerifier:
         except (JoseError, ValueError, TypeError, OverflowError) as error:
             claim = getattr(error, "claim", None) or getattr(error, "description", None) or str(error)
             raise Unauthenticated(f"the identity provider's token is not valid: {claim}") from None
-        if any(isinstance(claims.get(name), bool) for name in ("iat", "exp", "nbf")):
+        if not all(_is_time(claims[name]) for name in ("iat", "exp", "nbf") if name in claims):
             raise Unauthenticated("the identity provider's token is not valid: its times are not numbers")
 
 
@@ -87,8 +98,14 @@ def half_hash_matches(expected: object, value: str, algorithm: str) -> bool:
     return isinstance(expected, str) and hmac.compare_digest(expected.encode(), half.encode())
 
 
+def _is_time(value: object) -> bool:
+    """Return True for seconds since 1970. Numbers of JSON can be larger than any time."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 <= value < 10**11  # type: ignore[operator]
+
+
 def _fits(key: PublicKey, algorithm: str) -> bool:
-    return key.key_type == _ALGORITHMS[algorithm] and key.get("alg") in (None, algorithm)
+    return key.key_type == ALGORITHMS[algorithm] and key.get("alg") in (None, algorithm)
 
 
 def _claims(text: str, key: PublicKey, algorithm: str) -> dict[str, Any] | None:

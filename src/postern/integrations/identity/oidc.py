@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from postern.domain.identity.auth_config import AuthConfig, OidcConfig
+from postern.domain.identity.federation import FederationRule
 from postern.domain.identity.identity import Identity
 from postern.domain.identity.login import LoginMethod, Provided
 from postern.domain.identity.openid import Begun, Granted
@@ -104,6 +105,7 @@ class OpenIdClient:
         self._now = now
         self._directory = Directory(fetcher, now)
         self._tokens = TokenVerifier(self._directory, now)
+        self._federated = TokenVerifier(Directory(fetcher, now, keys_only=True), now)
 
     async def check(self, config: AuthConfig) -> str:
         """Return the issuer, once metadata and keys are valid. Raises Invalid, Unavailable."""
@@ -187,6 +189,19 @@ class OpenIdClient:
         if userinfo is None:
             raise Unauthenticated("the identity provider does not know this access token, or it has expired")
         return _subject(userinfo)
+
+    async def claims_of(self, rule: FederationRule, token: Secret) -> dict[str, Any]:
+        """Return the claims of a token that the rule's issuer signed for its audience, and for no other. Raises
+        Unauthenticated, Unavailable."""
+        _, claims = await self._federated.verify(
+            token, issuer=rule.issuer_url, audience=rule.audience, algorithms=rule.algorithms, jwks=rule.jwks
+        )
+        if claims["aud"] not in (rule.audience, [rule.audience]):
+            raise Unauthenticated(
+                "the token is for other audiences, too, which could log in here with it; request one for this gateway "
+                "alone"
+            )
+        return claims
 
     async def _token(self, config: OidcConfig, metadata: Metadata, form: dict[str, str]) -> dict[str, Any]:
         """Request a token at the token endpoint (RFC 6749 section 5)."""

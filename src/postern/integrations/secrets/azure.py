@@ -30,21 +30,39 @@ _NOBODYS = {
 } | {"exclude_visual_studio_code_credential": True}
 
 
-class AzureSecrets:
-    """The source. Raises Unavailable when a setting is missing or wrong."""
+class AzureAccessTokens:
+    """Access tokens of the agent's identity for one scope; azure-identity caches them."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._vault = rest.checked_address(environ.get("AZURE_KEYVAULT_URL", ""), "AZURE_KEYVAULT_URL")
-        self._scope = scope_of(self._vault)
+    def __init__(self, scope: str) -> None:
+        self._scope = scope
         self._credential = DefaultAzureCredential(
             connection_timeout=_TIMEOUT, read_timeout=_TIMEOUT, retry_total=1, **_NOBODYS
         )
         self._threads = Threads(most=1)
 
+    async def get(self) -> str:
+        """Raises Unavailable."""
+        return await self._threads.run(self._get)
+
+    def _get(self) -> str:
+        try:
+            token: str = self._credential.get_token(self._scope).token
+        except (AzureError, OSError, ValueError) as error:
+            raise Unavailable(f"Azure issued no token to the agent: {type(error).__name__}") from None
+        return token
+
+
+class AzureSecrets:
+    """The source. Raises Unavailable when a setting is missing or wrong."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._vault = rest.checked_address(environ.get("AZURE_KEYVAULT_URL", ""), "AZURE_KEYVAULT_URL")
+        self._tokens = AzureAccessTokens(scope_of(self._vault))
+
     async def fetch(self, name: str) -> Document:
         if not _NAME.fullmatch(name):
             raise Unavailable("an Azure secret is named SECRET or SECRET/VERSION, with letters, digits and '-'")
-        token = await self._threads.run(self._token)
+        token = await self._tokens.get()
         url = f"{self._vault}/secrets/{name}?api-version={API_VERSION}"
         answer = await rest.ask("GET", url, {"Authorization": f"Bearer {token}"})
         if answer.status != 200:
@@ -53,13 +71,6 @@ class AzureSecrets:
         if not isinstance(value, str):
             raise Unavailable("Azure Key Vault did not answer with a secret")
         return Document(checked_text(value.encode()))
-
-    def _token(self) -> str:
-        try:
-            token: str = self._credential.get_token(self._scope).token
-        except (AzureError, OSError, ValueError) as error:
-            raise Unavailable(f"Azure issued no token to the agent: {type(error).__name__}") from None
-        return token
 
 
 def scope_of(vault: str) -> str:

@@ -31,19 +31,46 @@ _PROJECT, _SECRET, _VERSION = r"[a-z0-9.:-]{1,63}", r"[A-Za-z0-9_-]{1,255}", r"[
 _NAME = re.compile(rf"(?:projects/({_PROJECT})/secrets/)?({_SECRET})(?:/versions/({_VERSION}))?")
 
 
+class GoogleAccessTokens:
+    """Access tokens of the agent's identity for one scope, renewed when they expire. `project` is the identity's, once
+    there was a token."""
+
+    def __init__(self, scope: str) -> None:
+        self.project = ""
+        self._scope = scope
+        self._credentials: Any = None
+        self._threads = Threads(most=1)  # credentials are not thread-safe
+
+    async def get(self) -> str:
+        """Raises Unavailable."""
+        return await self._threads.run(self._get)
+
+    def _get(self) -> str:
+        try:
+            if self._credentials is None:
+                self._credentials, project = google.auth.default(scopes=[self._scope])
+                self.project = project or ""
+            if not self._credentials.valid:
+                self._credentials.refresh(_send_with_timeout)
+        except exceptions.DefaultCredentialsError:
+            raise Unavailable("no Google credentials were found where the agent runs") from None
+        except (exceptions.GoogleAuthError, OSError, ValueError) as error:
+            raise Unavailable(f"Google issued no token to the agent: {type(error).__name__}") from None
+        return str(self._credentials.token)
+
+
 class GoogleSecrets:
     def __init__(self, environ: Mapping[str, str], *, endpoint: str = ENDPOINT) -> None:
         self._endpoint = endpoint
         self._project = environ.get("GOOGLE_CLOUD_PROJECT", "")
-        self._credentials: Any = None
-        self._threads = Threads(most=1)  # credentials are not thread-safe
+        self._tokens = GoogleAccessTokens(SCOPE)
 
     async def fetch(self, name: str) -> Document:
         parts = _NAME.fullmatch(name)
         if parts is None:
             raise Unavailable("a Google secret is named SECRET or projects/PROJECT/secrets/SECRET")
-        headers = await self._threads.run(self._authorisation)
-        project = parts[1] or self._project
+        headers = {"Authorization": f"Bearer {await self._tokens.get()}"}
+        project = parts[1] or self._project or self._tokens.project
         if not project:
             raise Unavailable("no Google project is configured; set GOOGLE_CLOUD_PROJECT where the agent runs")
         url = f"{self._endpoint}/v1/projects/{project}/secrets/{parts[2]}/versions/{parts[3] or 'latest'}:access"
@@ -56,20 +83,6 @@ class GoogleSecrets:
         if content is None:
             raise Unavailable("Google Secret Manager did not answer with a secret")
         return Document(checked_text(content))
-
-    def _authorisation(self) -> dict[str, str]:
-        """Return the headers of one request; gets a new token when the old one has expired."""
-        headers: dict[str, str] = {}
-        try:
-            if self._credentials is None:
-                self._credentials, project = google.auth.default(scopes=[SCOPE])
-                self._project = self._project or project or ""
-            self._credentials.before_request(_send_with_timeout, "GET", self._endpoint, headers)
-        except exceptions.DefaultCredentialsError:
-            raise Unavailable("no Google credentials were found where the agent runs") from None
-        except (exceptions.GoogleAuthError, OSError, ValueError) as error:
-            raise Unavailable(f"Google issued no token to the agent: {type(error).__name__}") from None
-        return headers
 
 
 def _send_with_timeout(

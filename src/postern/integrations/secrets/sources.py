@@ -5,12 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TypeVar
 
 from postern.domain.reference import CLOUD, Reference
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured, PosternError, Unavailable
 from postern.integrations.secrets.env_json import EnvironmentSecrets
+from postern.integrations.secrets.login_tokens import (
+    AwsLoginTokens,
+    AzureLoginTokens,
+    GoogleLoginTokens,
+    LoginTokens,
+    TokenTarget,
+)
 from postern.integrations.secrets.source import DEADLINE, Document, SecretSource
+
+T = TypeVar("T")
 
 LIFE = 20.0  # seconds since the request; a changed value is used no longer than that
 MOST = 256  # documents
@@ -109,6 +119,11 @@ _KINDS: dict[str, Callable[[Environment], SecretSource]] = {
 }
 CLOUDS = ("aws", "azure", "gcp")
 _LIBRARIES = {"_aws": "boto3", "_azure": "azure-identity", "_gcp": "google-auth[requests]"}
+_LOGIN_TOKENS: dict[str, Callable[[Environment], LoginTokens]] = {
+    "aws": AwsLoginTokens,
+    "azure": lambda _environ: AzureLoginTokens(),
+    "gcp": lambda _environ: GoogleLoginTokens(),
+}
 
 
 class Sources:
@@ -131,6 +146,7 @@ class Sources:
         self._shown = {name: value for name, value in environ.items() if shows(name)}
         self._cloud = f"_{cloud}"
         self._sources: dict[str, CachedSource] = {}
+        self._login_tokens: dict[str, LoginTokens] = {}
         self._making = asyncio.Lock()
 
     async def value(self, reference: Reference) -> Secret:
@@ -142,6 +158,25 @@ class Sources:
         except PosternError as problem:
             reason = problem.message
         raise Unavailable(f"{reference} cannot be resolved: {reason}")
+
+    async def login_token(self, reference: Reference, target: TokenTarget) -> Secret:
+        """Return a token with which the agent's identity logs in to the target. Raises Unavailable, as `value`."""
+        try:
+            tokens = await self._tokens_of(reference.name)
+            async with asyncio.timeout(DEADLINE):
+                return await tokens.issue(target, reference.key)
+        except TimeoutError:
+            reason = f"there was no answer within {DEADLINE:g} seconds"
+        except PosternError as problem:
+            reason = problem.message
+        raise Unavailable(f"{reference} cannot be resolved: {reason}")
+
+    async def _tokens_of(self, cloud: str) -> LoginTokens:
+        async with self._making:
+            if cloud not in self._login_tokens:
+                make = partial(_LOGIN_TOKENS[cloud], self._environ)
+                self._login_tokens[cloud] = await asyncio.to_thread(_with_library, f"_{cloud}", make)
+            return self._login_tokens[cloud]
 
     def forget(self, reference: Reference) -> None:
         """Drop the cached value: it did not work, and may have changed at its source."""
@@ -163,8 +198,13 @@ class Sources:
     def _make(self, kind: str) -> SecretSource:
         if kind == "_envjson":
             return EnvironmentSecrets(self._shown)
-        try:
-            return _KINDS[kind](self._environ)
-        except ImportError:
-            needed = f"pip install '{_LIBRARIES[kind]}'"
-            raise Unavailable(f"the agent lacks a Python library; where it runs, run: {needed}") from None
+        return _with_library(kind, partial(_KINDS[kind], self._environ))
+
+
+def _with_library(kind: str, make: Callable[[], T]) -> T:
+    """Return what `make` makes. Raises Unavailable with the name of a missing library."""
+    try:
+        return make()
+    except ImportError:
+        needed = f"pip install '{_LIBRARIES[kind]}'"
+        raise Unavailable(f"the agent lacks a Python library; where it runs, run: {needed}") from None

@@ -53,6 +53,10 @@ COMMAND = ProtocolSpec(
     type="",
     is_textual=True,
     has_cancel=False,
+    preload=(
+        "postern.protocols.command.command_listener",
+        "postern.protocols.command.command_target",
+    ),
     wires=_wires,
     targets=_targets,
     runner=_runner,

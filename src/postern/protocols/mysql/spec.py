@@ -150,6 +150,10 @@ MYSQL = ProtocolSpec(
     },
     password_variable="MYSQL_PWD",  # noqa: S106 - the name of a variable
     unsafe_variables=("MYSQL_", "LIBMYSQL"),
+    preload=(
+        "postern.protocols.mysql.mysql_listener",
+        "postern.protocols.mysql.mysql_target",
+    ),
     wires=_wires,
     targets=_targets,
     gate=_gate,

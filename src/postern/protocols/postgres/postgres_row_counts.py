@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
-from uuid import uuid4
 
 from postern.domain.rules.permit import Permit
 from postern.domain.rules.row_count import MOST_ROWS, CountPlan, CountPlans, PartCount, RowCount, Uncountable
-from postern.errors import PosternError, Unavailable
+from postern.errors import Unavailable
+from postern.gateway.rules.counting_turns import CountingTurns, TurnLimits
 from postern.gateway.rules.row_counts import HeldStatement
 from postern.gateway.target_question import query_rows
-from postern.protocols.gateway_queries import Row, TargetRefused
+from postern.protocols.gateway_queries import Row
 from postern.protocols.postgres.queries import postgres_row_counting as counting
 from postern.protocols.postgres.queries.postgres_query import PostgresQuery
 from postern.protocols.refusal_texts import SQL_ASCII
@@ -33,8 +33,6 @@ MOST_PARTS: Final = 20
 # Settings on which a text's meaning depends. The client's other start parameters do not apply to the count.
 _KEPT: Final = frozenset({"datestyle", "intervalstyle", "options", "role", "timezone"})
 _ROWS: Final = 10_000  # of an answer about the catalogue
-_BUSY: Final = "the gateway is busy with other counts"
-_AWAY: Final = "the target could not be queried"
 _STIRRED: Final = "earlier statements can change its meaning"
 _UNSETTLED: Final = "earlier statements of its session are still running and can change its meaning"
 
@@ -58,12 +56,16 @@ class RowCountEstimates:
     could."""
 
     def __init__(self, dialer: Dialer, plans: Plans, limits: CountLimits | None = None) -> None:
-        self._dialer = dialer
+        limits = limits or CountLimits()
         self._plans = plans
-        self._limits = limits or CountLimits()
-        self._turn = asyncio.Lock()
-        self.waiting = 0  # requests that wait for their turn
-        self._cancelling: set[asyncio.Task[None]] = set()
+        self._limits = limits
+        turn_limits = TurnLimits(limits.whole, limits.turn, limits.most_waiting)
+        self._turns = CountingTurns(dialer, turn_limits, name="row count", slow=counting.why("57014"))
+
+    @property
+    def waiting(self) -> int:
+        """Return the number of requests that wait for their turn."""
+        return self._turns.waiting
 
     async def of(
         self,
@@ -121,13 +123,13 @@ class RowCountEstimates:
         counted: dict[int, PartCount] = {}
         left = [number for number, (plan, _) in enumerate(plans) if not plan.why_not]
         if left:
-            why = await self._in_turn(permit, start, plans, left, counted, standing)
+            why = await self._count_open(permit, start, plans, left, counted, standing)
         return [
             counted.get(number) or _make_uncounted_part(plan, plan.why_not or why)
             for number, (plan, _) in enumerate(plans)
         ]
 
-    async def _in_turn(
+    async def _count_open(
         self,
         permit: Permit,
         start: Start,
@@ -137,59 +139,16 @@ class RowCountEstimates:
         standing: TransactionState,
     ) -> str:
         """Add results to `counted`. Return the reason why others are missing."""
-        if self.waiting >= self._limits.most_waiting:
-            return _BUSY
-        self.waiting += 1
-        try:
-            async with asyncio.timeout(self._limits.turn):
-                await self._turn.acquire()
-        except TimeoutError:
-            return _BUSY
-        finally:
-            self.waiting -= 1
-        try:
-            async with asyncio.timeout(self._limits.whole):
-                await self._on_target(permit, start, plans, left, counted, standing)
-            return _AWAY
-        except TimeoutError:
-            return counting.why("57014")
-        except TargetRefused as refused:
-            log.warning("row count failed: the target rejected the login: %s", refused.message)
-        except (PosternError, OSError) as error:
-            log.warning("row count failed: %s", error)
-        finally:
-            self._turn.release()
-        return _AWAY
-
-    async def _on_target(
-        self,
-        permit: Permit,
-        start: Start,
-        plans: Sequence[tuple[CountPlan, HeldStatement]],
-        left: Sequence[int],
-        counted: dict[int, PartCount],
-        standing: TransactionState,
-    ) -> None:
         settings = {name: value for name, value in start.parameters.items() if name.lower() in _KEPT}
         parameters = {**settings, "application_name": "postern row count", "client_encoding": "UTF8"}
-        target = await self._dialer.dial(permit, Start(start.database, parameters), uuid4())
-        finished = False
-        try:
+
+        async def count(target: Target) -> None:
             counter = Counter(target, self._limits, standing)
             for number in left:
                 plan, statement = plans[number]
                 counted[number] = await counter.count(plan, statement)
-            finished = True
-        finally:
-            if not finished:  # otherwise the target would continue a query that no caller waits for
-                self._cancel(permit, target)
-            target.stream.close()
-            target.release()
 
-    def _cancel(self, permit: Permit, target: Target) -> None:
-        task = asyncio.get_running_loop().create_task(self._dialer.cancel(permit, target))
-        self._cancelling.add(task)
-        task.add_done_callback(self._cancelling.discard)
+        return await self._turns.run(permit, Start(start.database, parameters), count)
 
 
 class Counter:

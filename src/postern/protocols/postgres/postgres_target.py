@@ -11,8 +11,8 @@ from postern.agent.secrets import ResolvedSecrets
 from postern.domain.secret import Secret
 from postern.domain.tracing import SpanKind, part
 from postern.protocols.postgres.login import postgres_login as login
-from postern.protocols.postgres.login.postgres_scram import KeyCache
 from postern.protocols.postgres.wire import postgres_messages as messages
+from postern.protocols.scram import KeyCache
 from postern.relay.orders import Order
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Target

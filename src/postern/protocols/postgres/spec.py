@@ -173,6 +173,11 @@ POSTGRES = ProtocolSpec(
         *("pg_read_file()", "pg_read_binary_file()", "pg_ls_dir()", "pg_stat_file()", "lo_import()"),
         *("lo_export()", "pg_file_write()", "dblink()", "dblink_exec()", "dblink_connect()"),
     ),
+    preload=(
+        "postern.protocols.postgres.postgres_listener",
+        "postern.protocols.postgres.postgres_row_counts",
+        "postern.protocols.postgres.postgres_target",
+    ),
     wires=_wires,
     targets=_targets,
     gate=_gate,

@@ -104,6 +104,12 @@ SSH = ProtocolSpec(
     ),
     syntax=ScriptSyntax.SHELL,
     variables={"PRIVATE_KEY": ("SSH_KEY",)},
+    preload=(
+        "postern.protocols.ssh.listener.ssh_gate",
+        "postern.protocols.ssh.listener.ssh_web_terminal",
+        "postern.protocols.ssh.listener.ssh_wires",
+        "postern.protocols.ssh.target.ssh_targets",
+    ),
     wires=_wires,
     targets=_targets,
     gate=_gate,

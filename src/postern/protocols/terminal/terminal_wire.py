@@ -337,6 +337,7 @@ _ERASES: Final = TypingState.ERASES
 _INTERRUPTS: Final = TypingState.INTERRUPTS
 _SETTLES: Final = TypingState.SETTLES
 _CLEARS: Final = TypingState.CLEARS
+_INTERRUPT_FRAME: Final = m.frames(m.STDIN, INTERRUPT)
 
 
 class TypedWire(ConversationWire):
@@ -400,6 +401,9 @@ class TypedWire(ConversationWire):
     def _drop_lines(self, request: InputRequest, refusal: Refuse) -> bytes:
         super()._drop_lines(request, refusal)
         self._typing = _ERASES
+        # The user's own Ctrl-C, by which a held line was cancelled: a second one would take what is typed after it.
+        if self._upward and self._upward[0] == _INTERRUPT_FRAME:
+            self._upward.popleft()
         return m.frames(m.STDIN, ERASE_LINE)
 
     @property

@@ -16,7 +16,8 @@ from postern.domain.chat import Interaction, Introduced, Press, Reasoned
 from postern.domain.durations import duration_text
 from postern.domain.identity.login import TokenPurpose
 from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import Choice, Review, ReviewStatus
+from postern.domain.reviews.review import Choice, Review
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.secret import Secret
 from postern.domain.sink import Sink, SinkKind, SinkStatus
 from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError, Unauthenticated, Unavailable

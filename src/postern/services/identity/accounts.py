@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 from uuid import UUID, uuid4
 
-from postern.domain.identity.login import LoginMethod, TokenPurpose
+from postern.domain.identity.login import PASSWORD_METHODS, LoginMethod, Provided, TokenPurpose
 from postern.domain.identity.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, Unauthenticated
+from postern.services.identity.ldap_login import LdapLogin
 from postern.services.identity.logins.login_throttle import LoginThrottle
 from postern.services.identity.logins.logins import Logins
 from postern.services.identity.logins.one_time_tokens import OneTimeTokens
@@ -33,6 +34,7 @@ class Accounts:
         one_time_tokens: OneTimeTokens,
         now: Clock,
         passwords: Passwords,
+        ldap: LdapLogin,
     ) -> None:
         self._store = store
         self._organisations = organisations
@@ -41,6 +43,7 @@ class Accounts:
         self._one_time_tokens = one_time_tokens
         self._now = now
         self._passwords = passwords
+        self._ldap = ldap
         self._tries = LoginThrottle(now)
 
     async def ensure_first_admin(self) -> tuple[str, Secret] | None:
@@ -62,33 +65,59 @@ class Accounts:
     async def authenticate(
         self, email: str, password: Secret, address: str, *, organisation: str | None = None
     ) -> Account:
-        """Return the account with this password.
+        """Return the account with this password; `email` is a name of the LDAP directory if that has the passwords.
 
         Raises Unauthenticated, the same and after the same work for unknown, inactive and wrong; TooMany; Denied where
-        users log in at an identity provider.
+        users log in at an identity provider; Unavailable if the directory does not answer.
         """
         org_id = await self._org_id(organisation)
-        if org_id is not None:
-            await self.require_local(org_id)
+        method = LoginMethod.LOCAL if org_id is None else await self.password_method(org_id)
         with self._tries.attempt(email, address):
+            if org_id is not None and method is LoginMethod.LDAP:
+                return await self._ldap.authenticate(org_id, email, password)
             account = None if org_id is None else await self._store.by_email(org_id, email)
             matches = await self._passwords.matches(password, account.password_hash if account else None)
             if account is None or not matches or not account.principal.is_active:
                 raise Unauthenticated("e-mail or password is wrong")
             return account
 
-    async def require_local(self, org_id: UUID) -> None:
-        """Check that local login is enabled, so that an old password does not bypass the identity provider. Raises
-        Denied."""
+    async def password_method(self, org_id: UUID) -> LoginMethod:
+        """Return how users log in by password: LOCAL or LDAP. Raises Denied where they log in at an identity
+        provider."""
         method = (await self._auth_configs.of(org_id)).method
-        if method is not LoginMethod.LOCAL:
+        if method not in PASSWORD_METHODS:
             raise Denied(
                 f"this organisation logs in with its identity provider ({method}); GET /api/login returns the URL"
             )
+        return method
+
+    async def require_method(self, org_id: UUID, method: LoginMethod) -> None:
+        """Check that users still log in like this, so that an older way does not bypass the present one. Raises
+        Denied."""
+        current = await self.password_method(org_id)
+        if current is LoginMethod.LDAP and method is LoginMethod.LOCAL:
+            raise Denied("the passwords of this organisation are in its LDAP directory; change them there")
+        if current is not method:
+            raise Denied("the login settings were changed meanwhile; log in again")
+
+    async def require_local(self, org_id: UUID) -> None:
+        """Check that local login is enabled, so that an old password does not bypass the identity provider. Raises
+        Denied."""
+        await self.require_method(org_id, LoginMethod.LOCAL)
+
+    async def confirmation(self, account: Account, method: LoginMethod) -> Provided | None:
+        """Return until when a login is valid without asking the directory again; None for a local account."""
+        return await self._ldap.confirmation(account) if method is LoginMethod.LDAP else None
 
     async def require_password(self, principal: Principal, current: Secret, address: str) -> None:
         """Check the principal's password. Raises Denied when it is wrong; TooMany."""
         with self._tries.attempt(principal.email, address):
+            method = (await self._auth_configs.of(principal.org_id)).method
+            if (
+                method is LoginMethod.LDAP and principal.issuer
+            ):  # a local account has logged in from the server's machine
+                await self._ldap.require_password(principal, current)
+                return
             account = await self._store.get(principal.org_id, principal.id)
             if account is None or not await self._passwords.matches(current, account.password_hash):
                 raise Denied("current_password: is wrong", field="current_password")

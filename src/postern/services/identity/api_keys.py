@@ -11,15 +11,15 @@ import base64
 import re
 import secrets
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
-from ipaddress import IPv6Network, ip_network
 from typing import Any
 from uuid import UUID, uuid4
 
 from postern.domain.identity.api_key import PREFIX, ApiKey, digest_of
 from postern.domain.identity.credential import IssuedCredential
+from postern.domain.identity.networks import check_networks
 from postern.domain.identity.principal import Account, Principal, PrincipalKind, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Invalid, NotFound, Unauthenticated
@@ -31,7 +31,6 @@ from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import ApiKeyStore, PrincipalStore
 from postern.store.ports.target_ports import CredentialStore
 
-MAX_NETWORKS = 100
 _BYTES = 32
 _RESOLVED = ("groups", "service_account", "expires_at", "expires_in_seconds")
 _SHOWN = len(PREFIX) + 6
@@ -127,7 +126,7 @@ class ApiKeys(ResourceService[ApiKey]):
     async def resolve(self, current: ApiKey, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         resolved = {name: value for name, value in fields.items() if name not in _RESOLVED}
         if "allowed_networks" in fields:
-            resolved["allowed_networks"] = _checked_networks(fields["allowed_networks"])
+            resolved["allowed_networks"] = check_networks(fields["allowed_networks"])
         expires_at = _expiry(fields.get("expires_at"), fields.get("expires_in_seconds"), self._now())
         if expires_at is not None:
             resolved["expires_at"] = expires_at
@@ -244,27 +243,6 @@ def is_well_formed(key: Secret) -> bool:
 def _checksum(random: str) -> str:
     summed = zlib.crc32((PREFIX + random).encode()).to_bytes(4, "big")
     return base64.urlsafe_b64encode(summed).decode().rstrip("=")
-
-
-def _checked_networks(networks: Sequence[str]) -> tuple[str, ...]:
-    if len(networks) > MAX_NETWORKS:
-        raise Invalid(f"allowed_networks: at most {MAX_NETWORKS}", field="allowed_networks")
-    return tuple(dict.fromkeys(_checked_network(text) for text in networks))
-
-
-def _checked_network(text: str) -> str:
-    try:
-        network = ip_network(text)
-    except ValueError:
-        raise Invalid(
-            f"allowed_networks: {text!r} is not a network such as 192.0.2.0/24 or 2001:db8::/32",
-            field="allowed_networks",
-        ) from None
-    if isinstance(network, IPv6Network) and network.network_address.ipv4_mapped is not None:
-        raise Invalid(
-            f"allowed_networks: {text!r} is an IPv4 network in IPv6 form; write it as IPv4", field="allowed_networks"
-        )
-    return str(network)
 
 
 def _expiry(expires_at: datetime | None, seconds: int | None, now: datetime) -> datetime | None:

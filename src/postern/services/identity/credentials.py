@@ -1,4 +1,4 @@
-"""Connection credentials: the user name and password with which a native client logs in."""
+"""Connection credentials: the user name and password, or the certificate, with which a native client logs in."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 from postern.domain.durations import duration_text
 from postern.domain.features import Feature
-from postern.domain.identity.credential import Credential, Issued, Verifier
+from postern.domain.identity.credential import Credential, Grant, Issued, Verifier
 from postern.domain.identity.principal import Principal, PrincipalKind
 from postern.domain.lists import Page, Stretch
 from postern.domain.secret import Secret
-from postern.domain.targets.connection import SSH, Connection, Toggle
+from postern.domain.server import OFF_BY_DEFAULT
+from postern.domain.targets.connection import BY_CERTIFICATE, SSH, Connection, Toggle
 from postern.errors import Conflict, Denied, Invalid, NotFound
+from postern.services.identity.client_certificates import ClientCertificates
 from postern.services.reviews.credential_endings import CredentialEndings
 from postern.services.rules.access_control import AccessControl
 from postern.services.server.audit_context import record_change
@@ -41,7 +44,8 @@ _UNREADABLE = re.compile(r"[^a-z0-9_]+")
 
 
 class Credentials:
-    """Issues and revokes credentials. `enforceable` names the subtypes that have a relay and so can use them."""
+    """Issues and revokes credentials. `enforceable` names the subtypes that have a relay and so can use them. `listens`
+    returns whether the gateway listens for native clients of a protocol."""
 
     def __init__(
         self,
@@ -51,6 +55,8 @@ class Credentials:
         endings: CredentialEndings,
         now: Clock,
         *,
+        certificates: ClientCertificates,
+        listens: Callable[[str], Awaitable[bool]],
         enforceable: frozenset[str],
     ) -> None:
         self._store = store
@@ -58,22 +64,35 @@ class Credentials:
         self._features = features
         self._endings = endings
         self._now = now
+        self._certificates = certificates
+        self._listens = listens
         self._enforceable = enforceable
 
     async def issue(
-        self, principal: Principal, connection: str, seconds: int | None, *, maker: Principal | None = None
+        self,
+        principal: Principal,
+        connection: str,
+        seconds: int | None,
+        *,
+        maker: Principal | None = None,
+        until: datetime | None = None,
+        login_id: UUID | None = None,
     ) -> Issued:
         """Issue a credential for that principal alone. `connection` is a name or id.
 
         `seconds` is its life; None is 12 hours, or 30 days for a machine identity. It is never more than the
-        connection's access_max_duration. `maker` is the principal that issues it for another one. Raises NotFound,
-        Invalid, Denied.
+        connection's access_max_duration, and never beyond `until`. `maker` is the principal that issues it for another
+        one. `login_id`: the login of a browser, with which it ends. Raises NotFound, Invalid, Denied; Unauthenticated
+        when that login has ended.
         """
         target = await self.check(principal, connection, seconds)
         life = _life(principal, target, seconds)
+        by_certificate = target.protocol in BY_CERTIFICATE
+        # With a certificate, the password is discarded.
         password = Secret(base64.urlsafe_b64encode(secrets.token_bytes(_PASSWORD_BYTES)).decode().rstrip("="))
         verifier = make_verifier(password)
         created_at = self._now()
+        expires_at = created_at + life
         for attempt in range(_ATTEMPTS):
             credential = Credential(
                 id=uuid4(),
@@ -82,8 +101,9 @@ class Credentials:
                 connection_id=target.id,
                 username=_username(principal, target),
                 created_at=created_at,
-                expires_at=created_at + life,
+                expires_at=expires_at if until is None else min(expires_at, until),
                 maker_id=None if maker is None else maker.id,
+                login_id=login_id,
             )
             try:
                 await self._store.add(credential, verifier)
@@ -93,6 +113,8 @@ class Credentials:
                 continue  # the random part is already in use
             break
         record_change(None, credential)
+        if by_certificate:
+            return Issued(credential, Secret(""), target, await self._certificates.issue(credential))
         return Issued(credential, password, target)
 
     async def check(self, principal: Principal, connection: str, seconds: int | None) -> Connection:
@@ -103,6 +125,13 @@ class Credentials:
             modes.append(target.access_mode_exec)  # which runs commands
         if Toggle.ENABLED not in modes:
             raise Denied(f"access mode connect is disabled on connection {target.name!r}; ask an administrator")
+        if target.protocol in OFF_BY_DEFAULT and not await self._listens(target.protocol):
+            raise Invalid(
+                f"this gateway has no listener where a credential of connection {target.name!r} could be used: its "
+                f"operator sets POSTERN_{target.protocol.upper()}_PORT; or use `postern connect {target.name}`, which "
+                "opens a local port",
+                field="subtype",
+            )
         if target.subtype not in self._enforceable:
             raise Invalid(f"credentials cannot be used yet on subtype {target.subtype!r}", field="subtype")
         if principal.is_auditor:
@@ -151,6 +180,12 @@ class Credentials:
         if credential is None or credential.user_id != principal.id:
             raise NotFound(f"there is no credential {credential_id} of yours")
         await self._revoke(credential)
+
+    async def revoke_by_holder(self, grant: Grant) -> None:
+        """Revoke a credential whose password the caller has checked, and end its links. Can be repeated."""
+        credential = await self._store.get(grant.principal.org_id, grant.credential_id)
+        if credential is not None:
+            await self._revoke(credential)
 
     async def _revoke(self, credential: Credential) -> None:
         revoked_at = self._now()

@@ -54,6 +54,8 @@ class Groups(ResourceService[UserGroup]):
         return {name: checked_group(value) for name, value in fields.items()}
 
     async def authorize(self, principal: Principal, before: UserGroup | None, after: UserGroup | None) -> None:
+        if before is not None and after is not None and before.name == after.name:
+            return
         if before is not None:
             check_roleless(principal, before)
         if after is not None:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from postern.domain.addresses import AllowedNetworks
+from postern.domain.identity.login import LoginMethod
 from postern.services.identity.accounts import Accounts
 from postern.services.identity.api_keys import ApiKeys
+from postern.services.identity.federation_rules import FederationRules
 from postern.services.identity.groups import Groups
+from postern.services.identity.ldap_login import Ldap, LdapLogin
 from postern.services.identity.logins.authentication import Authentication
 from postern.services.identity.logins.authenticators import Authenticators
 from postern.services.identity.logins.code_exchange import CodeExchange
 from postern.services.identity.logins.device_login import DeviceLogin
 from postern.services.identity.logins.factor_check import FactorCheck
 from postern.services.identity.logins.local_login import LocalLogin
-from postern.services.identity.logins.logins import Logins
+from postern.services.identity.logins.logins import Logins, Renewal
 from postern.services.identity.logins.oidc_login import OidcLogin
 from postern.services.identity.logins.one_time_tokens import OneTimeTokens
 from postern.services.identity.logins.openid_port import OpenId
 from postern.services.identity.logins.own_logins import OwnLogins
 from postern.services.identity.logins.passwords import Passwords
 from postern.services.identity.logins.provider_tokens import ProviderTokenAuthenticator
-from postern.services.identity.logins.renewal import OidcRenewal
+from postern.services.identity.logins.renewal import OidcRenewal, Renewals
 from postern.services.identity.logins.saml_login import SamlLogin
 from postern.services.identity.logins.saml_port import Saml
 from postern.services.identity.logins.second_factors import RequiredFactors, SecondFactors
@@ -31,9 +35,11 @@ from postern.services.identity.provisioning import Provisioning
 from postern.services.identity.service_accounts import ServiceAccounts
 from postern.services.identity.setup_links import SetupLinks
 from postern.services.identity.step_up import StepUp
+from postern.services.identity.token_exchange import TokenExchange
 from postern.services.identity.user_accounts import Users
 from postern.services.identity.user_preferences import UserPreferences
 from postern.services.reviews.credential_endings import CredentialEndings
+from postern.services.rules.network_control import NetworkControl
 from postern.services.server.server_services import ServerServices
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.stores import Stores
@@ -56,6 +62,7 @@ class DirectoryServices:
     """Services of users, programs and groups."""
 
     api_keys: ApiKeys
+    federation_rules: FederationRules
     groups: Groups
     preferences: UserPreferences
     provisioning: Provisioning
@@ -75,6 +82,7 @@ class WaysToLogIn:
     second_factors: SecondFactors
     ssh_logins: SshLogins
     step_up: StepUp
+    token_exchange: TokenExchange
 
 
 @dataclass(frozen=True)
@@ -87,27 +95,41 @@ def build_identity(
     signals: Signals,
     now: Clock,
     server: ServerServices,
+    networks: NetworkControl,
     *,
     passwords: Passwords | None,
     openid: OpenId | None,
     saml: Saml | None,
+    ldap: Ldap | None,
+    issuer_networks: AllowedNetworks,
 ) -> IdentityServices:
-    """Build the services of identities. `passwords`, `openid` and `saml`: see `build_services`."""
-    logins = _build_logins(stores, signals, now, server, passwords or Passwords(), openid)
-    directory = _build_directory(stores, signals, now, server, logins)
-    ways = _build_ways(stores, signals, now, server, logins, directory.api_keys, openid, saml)
+    """Build the services of identities. `networks` limits logins and the API. `passwords`, `openid`, `saml` and
+    `ldap`: see `build_services`. `issuer_networks`: the private networks in which issuers of tokens may be."""
+    logins = _build_logins(stores, signals, now, server, networks, passwords or Passwords(), openid, ldap)
+    directory = _build_directory(stores, signals, now, server, logins, issuer_networks)
+    ways = _build_ways(stores, signals, now, server, networks, logins, directory.api_keys, openid, saml)
     return IdentityServices(**vars(logins), **vars(directory), **vars(ways))
 
 
 def _build_logins(
-    stores: Stores, signals: Signals, now: Clock, server: ServerServices, passwords: Passwords, openid: OpenId | None
+    stores: Stores,
+    signals: Signals,
+    now: Clock,
+    server: ServerServices,
+    networks: NetworkControl,
+    passwords: Passwords,
+    openid: OpenId | None,
+    ldap: Ldap | None,
 ) -> LoginServices:
     principals, organisations, auth_configs = stores.principals, stores.organisations, server.auth_configs
     one_time_tokens = OneTimeTokens(stores.one_time_tokens, now)
     tokens = Tokens(stores.signing_keys, signals, now)
     sign_in = SignIn(principals, organisations, signals, now)
-    renewal = OidcRenewal(openid, auth_configs, sign_in) if openid else None
-    logins = Logins(stores.logins, tokens, signals, now, renewal)
+    ldap_login = LdapLogin(ldap, auth_configs, sign_in, now)
+    renewals: dict[LoginMethod, Renewal] = {LoginMethod.LDAP: ldap_login}
+    if openid:
+        renewals[LoginMethod.OIDC] = OidcRenewal(openid, auth_configs, sign_in)
+    logins = Logins(stores.logins, tokens, networks, signals, now, Renewals(renewals))
     accounts = Accounts(
         store=principals,
         organisations=organisations,
@@ -116,6 +138,7 @@ def _build_logins(
         one_time_tokens=one_time_tokens,
         now=now,
         passwords=passwords,
+        ldap=ldap_login,
     )
     return LoginServices(
         accounts, CodeExchange(principals, logins, one_time_tokens), logins, sign_in, tokens, one_time_tokens
@@ -123,7 +146,12 @@ def _build_logins(
 
 
 def _build_directory(
-    stores: Stores, signals: Signals, now: Clock, server: ServerServices, login_services: LoginServices
+    stores: Stores,
+    signals: Signals,
+    now: Clock,
+    server: ServerServices,
+    login_services: LoginServices,
+    issuer_networks: AllowedNetworks,
 ) -> DirectoryServices:
     principals = stores.principals
     groups = Groups(stores.groups, signals, now)
@@ -144,6 +172,9 @@ def _build_directory(
             stores.credentials,
             CredentialEndings(stores.reviews, signals, now),
         ),
+        federation_rules=FederationRules(
+            stores.federation_rules, principals, login_services.logins, issuer_networks, signals, now
+        ),
         groups=groups,
         preferences=UserPreferences(stores.preferences, now),
         provisioning=Provisioning(
@@ -160,6 +191,7 @@ def _build_ways(
     signals: Signals,
     now: Clock,
     server: ServerServices,
+    networks: NetworkControl,
     login_services: LoginServices,
     api_keys: ApiKeys,
     openid: OpenId | None,
@@ -177,7 +209,15 @@ def _build_ways(
     check = FactorCheck(stores.second_factors, authenticators, now)
     required = RequiredFactors(check, auth_configs)
     return WaysToLogIn(
-        authentication=Authentication(logins, server.features, required, api_keys, door),
+        authentication=Authentication(
+            logins=logins,
+            features=server.features,
+            factors=required,
+            networks=networks,
+            principals=principals,
+            api_keys=api_keys,
+            provider=door,
+        ),
         device_login=DeviceLogin(code_exchange, one_time_tokens, now),
         local_login=LocalLogin(
             store=principals,
@@ -218,5 +258,14 @@ def _build_ways(
             one_time_tokens=one_time_tokens,
             check=check,
             authenticators=authenticators,
+        ),
+        token_exchange=TokenExchange(
+            openid=openid,
+            rules=stores.federation_rules,
+            organisations=organisations,
+            principals=principals,
+            logins=logins,
+            one_time_tokens=one_time_tokens,
+            now=now,
         ),
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from postern.domain.identity.login import Login, LoginMethod, TokenPurpose
+from postern.domain.identity.login import PASSWORD_METHODS, Login, TokenPurpose
 from postern.domain.identity.second_factor import FactorKind, SecondFactor
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, Unauthenticated
@@ -126,6 +126,6 @@ def _local_login_of(caller: Caller) -> Login:
     """Return the login. Raises Denied for callers that have nothing to prove here."""
     if caller.login is None:
         raise Denied("only a user's login can be confirmed again; API keys and tokens of an identity provider cannot")
-    if caller.login.method is not LoginMethod.LOCAL:
+    if caller.login.method not in PASSWORD_METHODS:
         raise Denied("you log in at your identity provider: log out here, and log in there again")
     return caller.login

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -56,6 +57,11 @@ class IssueTemplates(ResourceService[IssueTemplate]):
 
     async def check(self, resource: IssueTemplate) -> None:
         check_template(resource)
+
+    def is_same(self, before: IssueTemplate, after: IssueTemplate) -> bool:
+        if after.connection_ids is None:
+            after = replace(after, connection_ids=before.connection_ids)
+        return super().is_same(before, after)
 
     async def announce(self, before: IssueTemplate | None, after: IssueTemplate | None) -> None:
         """Tell the workers about the connections that had the template or have it."""

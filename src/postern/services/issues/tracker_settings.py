@@ -96,6 +96,8 @@ class IssueTrackers:
                 field="token",
             )
         settings = await self._validate(tracker_fields, tracker_fields.token or current.token)
+        if replace(settings, updated_at=current.updated_at) == current:
+            return replace(current, token=Secret(""))
         if not await self._store.change(principal.org_id, SETTING, stored, _to_json(settings), self._now()):
             raise Conflict("the tracker was changed or removed meanwhile; read it again, and retry")
         await self._announce(principal, current, settings)

@@ -151,9 +151,15 @@ class ChangeFeed:
         self._is_subscribed = False
         self._remembers_until = 0.0  # by the clock of the loop; after it, no client can continue
 
+    def position(self) -> str:
+        """Return the place in the feed now. What a client reads after this has all changes until here; who follows from
+        here gets the others."""
+        self._subscribe()
+        return self._position
+
     @contextmanager
     def follow(self, principal: Principal, position: str | None) -> Iterator[ChangeFollower]:
-        """Follow the feed, after a position that an earlier batch had. Raises TooMany."""
+        """Follow the feed, after a position that it had. Raises TooMany."""
         with self.limit.acquire(principal.id):
             self._subscribe()
             follower = ChangeFollower(principal, self._position)

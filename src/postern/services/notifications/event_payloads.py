@@ -13,7 +13,8 @@ from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 from postern.domain.event import OF_REVIEWS, EventKind
-from postern.domain.reviews.review import ApprovalRequirement, Person, Review, ReviewStatus, Vote
+from postern.domain.reviews.review import ApprovalRequirement, Person, Review, Vote
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.time_window import TimeWindow
 from postern.domain.rules.violation import Violation
 from postern.domain.runbook import ScheduleRun

@@ -21,7 +21,7 @@ from postern.domain.identity.principal import Principal
 from postern.domain.lists import Page, Stretch
 from postern.domain.resource_names import MAX_NAME
 from postern.domain.secret import Secret
-from postern.domain.sink import CHATS, Delivery, DeliveryState, SigningSecret, Sink, SinkKind, SinkStatus
+from postern.domain.sink import CHATS, NO_TROUBLE, Delivery, DeliveryState, SigningSecret, Sink, SinkKind, SinkStatus
 from postern.errors import Conflict, Invalid, NotFound
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.named_resources import ResourceService
@@ -129,6 +129,10 @@ class Sinks(ResourceService[Sink]):
 
     async def announce(self, before: Sink | None, after: Sink | None) -> None:
         """Signal nothing: delivery reads sinks anew in each round."""
+
+    def is_same(self, before: Sink, after: Sink) -> bool:
+        """Write every change after failures: it ends the pause before the next attempt."""
+        return before.trouble == NO_TROUBLE and super().is_same(before, after)
 
     def audit_view(self, resource: Sink) -> object:
         """Return the fields, and of headers and keys only their names."""

@@ -62,11 +62,8 @@ def build_recordings(
         checkpoints=checkpoints,
         download_links=DownloadLinks(
             sessions=sessions,
-            principals=stores.principals,
             tokens=identity.tokens,
-            logins=identity.logins,
-            api_keys=identity.api_keys,
-            features=server.features,
+            authentication=identity.authentication,
             now=now,
         ),
         exports=Exports(stores.ledger, ledger, checkpoints, machine.copies, now),

@@ -23,9 +23,9 @@ from postern.domain.reviews.review import (
     Review,
     ReviewedCredential,
     ReviewKind,
-    ReviewStatus,
     person_of,
 )
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.time_window import TimeWindow
 from postern.domain.rules.permit import Permit
 from postern.domain.sessions.script_parameters import text_of

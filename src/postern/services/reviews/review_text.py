@@ -6,7 +6,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from postern.domain.reviews.review import MAX_REASON, ApprovalRequirement, Review, ReviewOutcome, ReviewStatus
+from postern.domain.reviews.review import MAX_REASON, ApprovalRequirement, Review, ReviewOutcome
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.time_window import TimeWindow
 from postern.errors import Invalid
 

@@ -6,7 +6,8 @@ import logging
 from uuid import UUID
 
 from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import Review, ReviewEvent, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import Review, ReviewEvent, ReviewKind
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import Session
 from postern.errors import Conflict, Denied, Unavailable

@@ -16,9 +16,9 @@ from postern.domain.reviews.review import (
     Review,
     ReviewEvent,
     ReviewKind,
-    ReviewStatus,
     person_of,
 )
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.review_weighing import Ruling, Seat, Weighed, counts, weigh
 from postern.domain.reviews.time_window import TimeWindow
 from postern.domain.sessions.session import Session, SessionStatus

@@ -11,6 +11,7 @@ from postern.domain.identity.names import fold_name
 from postern.domain.identity.principal import Account, Principal, PrincipalKind
 from postern.domain.rules.access import Decision, Ground, explain
 from postern.domain.rules.access_rule import AccessRule
+from postern.domain.rules.network_rule import NetworkRule
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import Connection, check_tags
 from postern.errors import Denied, Invalid, NotFound
@@ -18,6 +19,7 @@ from postern.services.identity.users import checked_groups
 from postern.services.named_resources import ResourceService
 from postern.services.reviews.requirement_lookup import RequiredReviews, RequirementLookup
 from postern.services.rules.access_control import AccessControl
+from postern.services.rules.network_control import NetworkControl
 from postern.services.rules.rule_fields import MAX_GROUPS, with_connection_ids
 from postern.store.ports.common_ports import Clock, Signals
 from postern.store.ports.identity_ports import PrincipalStore
@@ -30,7 +32,8 @@ class Explained:
     """Why `account` can or cannot use the connection.
 
     `others` are rules that would allow it, if they were in one of their groups, and `once_enforced` is what would apply
-    if access control was on; both only for administrators and auditors.
+    if access control was on; `networks` are the network rules that limit it. All three only for administrators and
+    auditors.
     `reviews`: the required approvers, for each verb.
     """
 
@@ -42,6 +45,7 @@ class Explained:
     others: tuple[AccessRule, ...]
     reviews: tuple[RequiredReviews, ...]
     once_enforced: Decision | None
+    networks: tuple[NetworkRule, ...] = ()
 
 
 class AccessRules(ResourceService[AccessRule]):
@@ -56,6 +60,7 @@ class AccessRules(ResourceService[AccessRule]):
         connections: ConnectionStore,
         principals: PrincipalStore,
         control: AccessControl,
+        networks: NetworkControl,
         needed: RequirementLookup,
         signals: Signals,
         now: Clock,
@@ -64,6 +69,7 @@ class AccessRules(ResourceService[AccessRule]):
         self._connections = connections
         self._principals = principals
         self._control = control
+        self._networks = networks
         self._needed = needed
 
     def blank(self, key: UUID, org_id: UUID) -> AccessRule:
@@ -103,7 +109,10 @@ class AccessRules(ResourceService[AccessRule]):
         preview = None
         if principal.sees_all and decision.ground is Ground.NOT_ENFORCED and subject.is_active:
             preview = await self._control.decide_once_enforced(subject, found_connection)
-        return Explained(found_connection, account, decision, allowed, reason, others, tuple(reviews), preview)
+        networks = await self._networks.find_rules(subject, found_connection) if principal.sees_all else ()
+        return Explained(
+            found_connection, account, decision, allowed, reason, others, tuple(reviews), preview, tuple(networks)
+        )
 
     async def _account(self, principal: Principal, whose: str | None) -> Account:
         own_account = await self._principals.get(principal.org_id, principal.id)

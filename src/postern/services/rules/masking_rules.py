@@ -11,7 +11,7 @@ from postern.domain.identity.principal import Principal
 from postern.domain.rules.masking import DetectedType, MaskingRule, check_rule
 from postern.domain.rules.masking_presets import PRESETS, MaskingPreset
 from postern.domain.secret import Secret
-from postern.domain.targets.connection import TEXTUAL, Connection
+from postern.domain.targets.connection import OPAQUE, OPAQUE_REASON, TEXTUAL, Connection
 from postern.errors import Invalid
 from postern.services.identity.users import require_reader
 from postern.services.targets.connection_rules import ConnectionRules
@@ -102,6 +102,8 @@ class MaskingRules(ConnectionRules[MaskingRule]):
         await super().check(resource)
 
     async def check_connection(self, rule: MaskingRule, connection: Connection) -> str | None:
+        if connection.protocol in OPAQUE:
+            return f"nothing can be masked on subtype {connection.subtype!r}: {OPAQUE_REASON}"
         if connection.protocol in TEXTUAL and not rule.finds:
             return "its output has no columns, so its rules need information types"
         return None

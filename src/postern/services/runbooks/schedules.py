@@ -21,7 +21,7 @@ from cronsim import CronSim, CronSimError
 from postern.domain.identity.principal import Principal, PrincipalKind
 from postern.domain.lists import Listed, Page
 from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
-from postern.domain.runbook import Schedule
+from postern.domain.runbook import SCHEDULE_SOURCE, Schedule
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError
 from postern.services.named_resources import ResourceService
@@ -95,7 +95,6 @@ def _zone(name: str) -> ZoneInfo:
 log = logging.getLogger(__name__)
 
 LATEST = timedelta(hours=1)  # delay after which a run no longer starts
-SOURCE: Final = "schedule"  # the source of its sessions, instead of an address
 INTERRUPTED: Final = "the gateway stopped before this run had a session; the next run starts as planned"
 _GRACE = timedelta(minutes=2)  # more than beginning a run takes, with the tracker that it may wait for
 _BATCH, _AT_ONCE = 50, 8
@@ -318,7 +317,7 @@ class Schedules(ResourceService[Schedule]):
         return await self._runs.submit(
             owner,
             _make_run_request(schedule),
-            source=SOURCE,
+            source=SCHEDULE_SOURCE,
             means=f"schedule:{schedule.id}",
             session_id=session_id,
             schedule=schedule.name,

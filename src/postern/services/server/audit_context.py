@@ -14,18 +14,20 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class AuditContext:
-    """The resource before and after: dataclasses of the domain, or mappings. None where there is nothing."""
+    """The resource before and after: dataclasses of the domain, or mappings. None where there is nothing. `address` is
+    the client's; empty on the gateway's own machine."""
 
     before: object | None = None
     after: object | None = None
+    address: str = ""
 
 
 _current: ContextVar[AuditContext | None] = ContextVar("postern_trail", default=None)
 
 
 @contextmanager
-def collect_change() -> Iterator[AuditContext]:
-    audit_context = AuditContext()
+def collect_change(address: str = "") -> Iterator[AuditContext]:
+    audit_context = AuditContext(address=address)
     token = _current.set(audit_context)
     try:
         yield audit_context
@@ -41,3 +43,9 @@ def record_change(before: object | None, after: object | None) -> None:
     if audit_context.before is None:
         audit_context.before = before
     audit_context.after = after
+
+
+def current_address() -> str:
+    """Return the address of the client whose request changes something; empty without one."""
+    audit_context = _current.get()
+    return "" if audit_context is None else audit_context.address

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
-from postern.domain.identity.auth_config import AuthConfig, OidcConfig, SamlConfig
+from postern.domain.identity.auth_config import AuthConfig, LdapConfig, OidcConfig, SamlConfig
 from postern.domain.identity.login import LoginMethod
 from postern.domain.secret import Secret
 from postern.services.server.setting_cache import SettingCache
@@ -58,11 +58,12 @@ class AuthConfigs:
 
 
 def _config_of(stored: Mapping[str, Any]) -> AuthConfig:
-    oidc, saml = stored.get("oidc"), stored.get("saml")
+    oidc, saml, ldap = stored.get("oidc"), stored.get("saml"), stored.get("ldap")
     return AuthConfig(
         method=LoginMethod(stored["method"]),
         oidc=_oidc_of(oidc) if oidc else None,
         saml=SamlConfig(**saml) if saml else None,
+        ldap=_ldap_of(ldap) if ldap else None,
         provider_name=stored["provider_name"],
         require_second_factor=stored["require_second_factor"],
     )
@@ -72,9 +73,15 @@ def _oidc_of(stored: Mapping[str, Any]) -> OidcConfig:
     return OidcConfig(**{**stored, "client_secret": Secret(stored["client_secret"]), "scopes": tuple(stored["scopes"])})
 
 
+def _ldap_of(stored: Mapping[str, Any]) -> LdapConfig:
+    return LdapConfig(**{**stored, "bind_password": Secret(stored["bind_password"]), "urls": tuple(stored["urls"])})
+
+
 def _to_json(config: AuthConfig) -> dict[str, Any]:
     """Return the configuration as JSON; the store seals it."""
     values = asdict(config)
     if config.oidc is not None:
         values["oidc"]["client_secret"] = config.oidc.client_secret.reveal()
+    if config.ldap is not None:
+        values["ldap"]["bind_password"] = config.ldap.bind_password.reveal()
     return values

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Protocol
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from postern.domain.addresses import AllowedNetworks, check_saved
-from postern.domain.identity.auth_config import DEFAULT_SCOPES, AuthConfig, OidcConfig, SamlConfig
+from postern.domain.identity.auth_config import DEFAULT_SCOPES, AuthConfig, LdapConfig, OidcConfig, SamlConfig
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.organisation import DEFAULT, Organisation
 from postern.domain.identity.principal import Principal, PrincipalFilter, PrincipalStatus
 from postern.domain.lists import MAX_LIMIT, Page
-from postern.domain.secret import Secret
+from postern.domain.secret import NO_SECRET, Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.identity.users import require_person
 from postern.services.server.audit_context import record_change
@@ -27,7 +28,11 @@ from postern.store.ports.server_ports import OrganisationStore
 
 MAX_METADATA = 1024 * 1024  # characters of a SAML identity provider's metadata
 MAX_SECRET = 4_096  # characters
+MAX_LDAP_SERVERS, MAX_LDAP_TEXT = 5, 1_000
 _MAX_SCOPES, _MAX_TEXT = 20, 255
+_ATTRIBUTE = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,99}")
+_PLACEHOLDER = re.compile(r"\{[a-z]+\}")
+_LDAP_TEXTS = ("base_dn", "bind_dn", "bind_template", "user_filter", "group_base_dn", "group_filter")
 
 
 class ProviderCheck(Protocol):
@@ -51,8 +56,16 @@ class OidcFields:
 
 
 @dataclass(frozen=True, slots=True)
+class LdapFields:
+    """LDAP fields of a request. None for `bind_password` keeps the stored one; `config` has the others."""
+
+    config: LdapConfig
+    bind_password: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AuthFields:
-    """The fields of a request. None for `oidc`, `saml` and the role names keeps what is stored.
+    """The fields of a request. None for `oidc`, `saml`, `ldap` and the role names keeps what is stored.
 
     `confirm`: accept the change although no administrator is known by the new method.
     """
@@ -60,6 +73,7 @@ class AuthFields:
     method: LoginMethod
     oidc: OidcFields | None = None
     saml: SamlConfig | None = None
+    ldap: LdapFields | None = None
     provider_name: str = ""
     require_second_factor: bool = False
     admin_role_name: str | None = None
@@ -202,6 +216,8 @@ def _leads_elsewhere(before: AuthConfig, after: AuthConfig) -> bool:
     """Return whether users who could log in before may not be able to any more."""
     if before.method is not after.method:
         return True
+    if after.method is LoginMethod.LDAP:
+        return before.ldap != after.ldap
     return _issuer(before) != _issuer(after) if after.method is LoginMethod.OIDC else before.saml != after.saml
 
 
@@ -228,6 +244,8 @@ def _changed_hosts(before: AuthConfig, after: AuthConfig) -> list[tuple[str, str
         ("oidc_config.issuer_url", _issuer(before), _issuer(after)),
         ("saml_config.idp_metadata_url", _metadata_url(before), _metadata_url(after)),
     ]
+    known, urls = before.ldap.urls if before.ldap else (), after.ldap.urls if after.ldap else ()
+    addresses += [("ldap_config.urls", "", url) for url in urls if url not in known]
     return [(field, urlsplit(now).hostname or "") for field, before_url, now in addresses if now and now != before_url]
 
 
@@ -242,12 +260,15 @@ def _metadata_url(config: AuthConfig) -> str:
 def _merge_fields(current: AuthConfig, changes: AuthFields) -> AuthConfig:
     oidc = current.oidc if changes.oidc is None else checked_oidc(changes.oidc, current.oidc)
     saml = current.saml if changes.saml is None else checked_saml(changes.saml)
+    ldap = current.ldap if changes.ldap is None else checked_ldap(changes.ldap, current.ldap)
     _check_text("provider_name", changes.provider_name)
     if changes.method is LoginMethod.OIDC and oidc is None:
         raise Invalid("oidc_config: is required for auth_method oidc", field="oidc_config")
     if changes.method is LoginMethod.SAML and saml is None:
         raise Invalid("saml_config: is required for auth_method saml", field="saml_config")
-    return AuthConfig(changes.method, oidc, saml, changes.provider_name, changes.require_second_factor)
+    if changes.method is LoginMethod.LDAP and ldap is None:
+        raise Invalid("ldap_config: is required for auth_method ldap", field="ldap_config")
+    return AuthConfig(changes.method, oidc, saml, ldap, changes.provider_name, changes.require_second_factor)
 
 
 def checked_oidc(fields: OidcFields, current: OidcConfig | None = None) -> OidcConfig:
@@ -293,6 +314,74 @@ def checked_saml(config: SamlConfig) -> SamlConfig:
     return config
 
 
+def checked_ldap(fields: LdapFields, current: LdapConfig | None = None) -> LdapConfig:
+    """Return the configuration. Raises Invalid.
+
+    A password is kept only for the same account and servers, so that a changed setting cannot send it elsewhere.
+    """
+    config = fields.config
+    _check_ldap_urls(config)
+    for name in _LDAP_TEXTS:
+        value = getattr(config, name)
+        if len(value) > MAX_LDAP_TEXT or any(ord(character) < 32 or character == "\x7f" for character in value):
+            raise _invalid_ldap(name, f"at most {MAX_LDAP_TEXT} characters, and no control characters")
+    for name in ("base_dn", "user_filter", "login_attribute", "id_attribute", "email_attribute", "name_attribute"):
+        if not getattr(config, name):
+            raise _invalid_ldap(name, "is required")
+    for name in ("login_attribute", "id_attribute", "email_attribute", "name_attribute"):
+        if not _ATTRIBUTE.fullmatch(getattr(config, name)):
+            raise _invalid_ldap(name, "must be the name of an attribute")
+    if "{user}" not in config.user_filter:
+        raise _invalid_ldap("user_filter", "must have {user}, where the user name goes")
+    if bool(config.bind_dn) == bool(config.bind_template):
+        raise _invalid_ldap("bind_dn", "give an account that searches for users, or bind_template, and not both")
+    if config.bind_template and config.bind_template.count("{user}") != 1:
+        raise _invalid_ldap("bind_template", "must have {user} once, where the user name goes")
+    if config.group_filter and not {"{dn}", "{user}"} & set(_PLACEHOLDER.findall(config.group_filter)):
+        raise _invalid_ldap("group_filter", "must have {dn} or {user}, such as (member={dn})")
+    _check_ca(config.ca)
+    return replace(config, bind_password=_bind_password(fields, current))
+
+
+def _check_ldap_urls(config: LdapConfig) -> None:
+    if not 1 <= len(config.urls) <= MAX_LDAP_SERVERS:
+        raise _invalid_ldap("urls", f"1 to {MAX_LDAP_SERVERS} are required")
+    for url in config.urls:
+        try:
+            parts = urlsplit(url)
+            host, _ = parts.hostname or "", parts.port
+        except ValueError:
+            raise _invalid_ldap("urls", f"{url!r} is not a URL") from None
+        extra = parts.path.strip("/") or parts.query or parts.fragment or parts.username
+        if parts.scheme not in ("ldap", "ldaps") or not host or extra or not url.isascii() or not url.isprintable():
+            raise _invalid_ldap("urls", f"{url!r}: write it as ldaps://dc1.example.com, with a port if necessary")
+        if parts.scheme == "ldap" and not config.start_tls and not is_loopback(host):
+            raise _invalid_ldap("urls", f"{url!r} would send passwords in clear: use ldaps://, or start_tls")
+
+
+def _check_ca(ca: str) -> None:
+    if len(ca) > MAX_METADATA:
+        raise _invalid_ldap("ca", f"at most {MAX_METADATA} characters")
+    if ca and "-----BEGIN CERTIFICATE-----" not in ca:
+        raise _invalid_ldap("ca", "must be certificates in PEM form")
+
+
+def _bind_password(fields: LdapFields, current: LdapConfig | None) -> Secret:
+    """Return the password of the account that searches. Raises Invalid."""
+    config, password = fields.config, fields.bind_password
+    if not config.bind_dn:
+        return NO_SECRET
+    if password is None and current is not None and (current.bind_dn, current.urls) == (config.bind_dn, config.urls):
+        password = current.bind_password
+    if password is None or not password.reveal() or "\0" in password.reveal() or len(password.reveal()) > MAX_SECRET:
+        raise _invalid_ldap("bind_password", "give it, also again if bind_dn or urls have changed")
+    return password
+
+
+def _invalid_ldap(name: str, problem: str) -> Invalid:
+    return Invalid(f"ldap_config.{name}: {problem}", field=f"ldap_config.{name}")
+
+
 def _is_scope(text: str) -> bool:
     """Return whether it is a scope (RFC 6749 section 3.3)."""
     return 0 < len(text) <= _MAX_TEXT and all("!" <= character <= "~" and character not in '"\\' for character in text)
@@ -309,6 +398,7 @@ def _audit_fields(config: AuthConfig, organisation: Organisation) -> dict[str, o
         "auth_method": config.method,
         "oidc_config": config.oidc,
         "saml_config": config.saml,
+        "ldap_config": config.ldap,
         "provider_name": config.provider_name,
         "require_second_factor": config.require_second_factor,
         "admin_role_name": organisation.role_groups.admin,

@@ -10,6 +10,7 @@ from postern.domain.addresses import AllowedNetworks
 from postern.domain.identity.auth_config import AuthConfig
 from postern.domain.secret import Secret
 from postern.domain.server import Endpoint, Listener, ServerConfig
+from postern.domain.targets.http_hosts import AppDomain
 from postern.protocols.registry import DEFAULT_PROTOCOL
 from postern.services.server.auth_settings import ProviderCheck
 from postern.services.server.metrics import NO_TOKEN, Gather, nothing
@@ -51,7 +52,7 @@ class MachineFacts:
     reads files. `anchors` creates the external stores of checkpoints, and raises Misconfigured; `copies` reads stored
     recordings. `metrics` gathers those of all processes, also for holders of `metrics_token`, where there is one.
     `provider_networks` and `sink_networks` are the private networks in which identity providers, and sinks and chats,
-    may be.
+    may be. `app_domain` is the domain of HTTP applications.
     """
 
     config: ServerConfig = field(
@@ -73,3 +74,4 @@ class MachineFacts:
     metrics_token: Secret = NO_TOKEN
     provider_networks: AllowedNetworks = field(default_factory=lambda: AllowedNetworks("POSTERN_PROVIDER_NETWORKS"))
     sink_networks: AllowedNetworks = field(default_factory=lambda: AllowedNetworks("POSTERN_SINK_NETWORKS"))
+    app_domain: AppDomain = field(default_factory=AppDomain)

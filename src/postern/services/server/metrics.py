@@ -21,6 +21,15 @@ async def nothing() -> bytes:
     return b""
 
 
+def check_token(token: Secret) -> None:
+    """Raises Misconfigured for a token that is short enough to guess."""
+    if token and len(token.reveal()) < SHORTEST:
+        raise Misconfigured(
+            f"POSTERN_METRICS_TOKEN: has fewer than {SHORTEST} characters; create one with `openssl rand -hex 32`",
+            field="metrics_token",
+        )
+
+
 class ServerMetrics:
     """`gather` returns metrics in Prometheus's text format.
 
@@ -29,11 +38,7 @@ class ServerMetrics:
     """
 
     def __init__(self, gather: Gather, operators: Operators, token: Secret = NO_TOKEN) -> None:
-        if token and len(token.reveal()) < SHORTEST:
-            raise Misconfigured(
-                f"POSTERN_METRICS_TOKEN: has fewer than {SHORTEST} characters; create one with `openssl rand -hex 32`",
-                field="metrics_token",
-            )
+        check_token(token)
         self._gather = gather
         self._operators = operators
         self._token = token

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from postern.domain.identity.principal import Principal
-from postern.domain.server import NATIVE, Endpoint, Listener, ServerConfig, read_endpoint
+from postern.domain.server import NATIVE, OFF_BY_DEFAULT, Endpoint, Listener, ServerConfig, read_endpoint
 from postern.errors import Conflict, Invalid
 from postern.services.identity.users import require_person
 from postern.services.server.audit_context import record_change
@@ -76,6 +76,11 @@ class ServerConfigs:
             self._known = config
         return config
 
+    async def listens(self, protocol: str) -> bool:
+        """Return whether the gateway listens for native clients of a protocol."""
+        listener = (await self.current()).listeners.get(protocol)
+        return listener is not None and listener.enabled
+
     async def get(self, principal: Principal) -> ServerConfig:
         """Return the configuration. Raises Denied."""
         await self._operators.require(principal, "read the server's configuration")
@@ -115,9 +120,13 @@ class ServerConfigs:
 
     def _listener(self, name: str, before: Listener, fields: ListenerFields) -> Listener:
         enabled = before.enabled if fields.enabled is None else fields.enabled
-        if fields.listen_address is None:
-            return replace(before, enabled=enabled)
-        return Listener(enabled, self._endpoint(name, fields.listen_address))
+        listen_address = fields.listen_address
+        endpoint = before.endpoint if listen_address is None else self._endpoint(name, listen_address)
+        if enabled and not endpoint.port and name in OFF_BY_DEFAULT:
+            raise Invalid(
+                f"{_field(name)}: give host:port, because POSTERN_{name.upper()}_PORT sets none", field=_field(name)
+            )
+        return Listener(enabled, endpoint)
 
     def _endpoint(self, name: str, text: str) -> Endpoint:
         default = self._machine.config.listeners[name].endpoint
@@ -157,6 +166,8 @@ def _check_distinct(listeners: Mapping[str, Listener]) -> None:
     names_by_port: dict[int, str] = {}
     for name, listener in listeners.items():
         port = listener.endpoint.port
+        if not port:
+            continue
         if port in names_by_port:
             raise Conflict(
                 f"{_field(name)}: port {port} is already used for {NATIVE[names_by_port[port]]} clients",
@@ -177,7 +188,7 @@ def _find_overrides(config: ServerConfig, default: ServerConfig) -> dict[str, An
     listeners: dict[str, Any] = {}
     for name, listener in config.listeners.items():
         endpoint = listener.endpoint
-        listeners[f"{name}_enabled"] = listener.enabled
+        listeners[f"{name}_enabled"] = None if listener.enabled == default.listeners[name].enabled else listener.enabled
         listeners[name] = None if endpoint == default.listeners[name].endpoint else [endpoint.host, endpoint.port]
     return {
         **listeners,
@@ -189,9 +200,9 @@ def _find_overrides(config: ServerConfig, default: ServerConfig) -> dict[str, An
 def _config_of(stored: Mapping[str, Any], default: ServerConfig) -> ServerConfig:
     listeners: dict[str, Listener] = {}
     for name, listener in default.listeners.items():  # what an older release stored does not name all of them
-        chosen = stored.get(name)
+        chosen, enabled = stored.get(name), stored.get(f"{name}_enabled")
         endpoint = listener.endpoint if chosen is None else Endpoint(chosen[0], chosen[1])
-        listeners[name] = Listener(stored.get(f"{name}_enabled", listener.enabled), endpoint)
+        listeners[name] = Listener(listener.enabled if enabled is None else enabled, endpoint)
     return ServerConfig(
         listeners,
         stored["public_host"] or default.public_host,

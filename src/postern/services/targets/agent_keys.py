@@ -107,7 +107,7 @@ class AgentKeys(ResourceService[Agent]):
         agent = await self._require_manageable(principal, name_or_id, "cannot be deleted", version)
         connection_filter = ConnectionFilter(agent_id=agent.id)
         listed = await self._connections.search(principal.org_id, connection_filter, Page(_NAMED + 1), SecretUse.NONE)
-        declared = agent.mode is AgentMode.EMBEDDED and all(item.managed_by is not None for item in listed.items)
+        declared = agent.mode is AgentMode.EMBEDDED and all(item.is_declared for item in listed.items)
         if listed.total and not (declared and listed.total == len(listed.items)):
             raise Conflict(_in_use(agent, [connection_item.name for connection_item in listed.items], listed.total))
         if listed.total:  # from now on the agent cannot declare them again

@@ -10,11 +10,14 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from postern.domain.durations import duration_text
+from postern.domain.resource_identifiers import is_identifier
 from postern.domain.rules.guardrail import Guardrail, unenforceable
 from postern.domain.rules.masking import check_redact_types
 from postern.domain.secret import Secret
 from postern.domain.targets.connection import (
     DATABASE_KEY,
+    OPAQUE,
+    OPAQUE_REASON,
     SPOKEN,
     SUBTYPES,
     Connection,
@@ -24,7 +27,6 @@ from postern.domain.targets.connection import (
     check_name,
     check_secret,
     check_tags,
-    is_identifier,
 )
 from postern.domain.targets.target_keys import canonical_subtype, check_target_keys
 from postern.errors import Invalid, NotFound
@@ -127,14 +129,20 @@ class FieldChecks:
         return str(template.id)
 
     def _check_enforceable(self, connection: Connection) -> None:
-        if connection.protocol in self._enforceable:
+        is_opaque = connection.protocol in OPAQUE
+        if connection.protocol in self._enforceable and not is_opaque:
             return
-        for name, value in (
-            ("guardrail_rules", connection.guardrail_rules),
-            ("redact_enabled", connection.redact_enabled),
-        ):
+        rules: dict[str, object] = {
+            "guardrail_rules": connection.guardrail_rules,
+            "redact_enabled": connection.redact_enabled,
+        }
+        if is_opaque:  # elsewhere the types alone only have no effect, see Connection.warnings
+            rules["redact_types"] = connection.redact_types
+        reason = f": {OPAQUE_REASON}" if is_opaque else ""
+        for name, value in rules.items():
             if value:
-                raise Invalid(f"{name}: cannot be enforced yet on subtype {connection.subtype!r}", field=name)
+                yet = "" if is_opaque else " yet"
+                raise Invalid(f"{name}: cannot be enforced{yet} on subtype {connection.subtype!r}{reason}", field=name)
 
 
 def _check_subtype(kind: ConnectionType, subtype: str) -> None:

@@ -141,7 +141,7 @@ class Connections(ResourceService[Connection]):
 
     async def _current(self, principal: Principal, name_or_id: str, version: int | None) -> Connection:
         current = await super()._current(principal, name_or_id, version)
-        if current.managed_by is not None:
+        if current.is_declared:
             raise Malformed(f"connection {current.name!r} is managed by {current.managed_by}; change it there")
         return current
 

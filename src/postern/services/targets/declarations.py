@@ -15,6 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from postern.domain.lists import Page
+from postern.domain.named_resource import BY_AGENT
 from postern.domain.secret import Secret
 from postern.domain.targets.agent import ALIVE_FOR, Agent
 from postern.domain.targets.connection import Connection
@@ -166,12 +167,12 @@ def _successor(agent: Agent, declaration: Declaration, others: tuple[Connection,
 
 
 def _is_of(agent: Agent, connection: Connection) -> bool:
-    return connection.agent_id == agent.id and connection.managed_by is not None
+    return connection.agent_id == agent.id and connection.is_declared
 
 
 def _managed_by(agent: Agent) -> str:
     """Return the name of the managing agent, for users to read; `agent_id` is authoritative."""
-    return f"agent:{agent.name}"[:_MANAGED_BY]
+    return f"{BY_AGENT}{agent.name}"[:_MANAGED_BY]
 
 
 def _comparable(connection: Connection) -> Connection:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from postern.domain.rules.masking import DetectedType
 from postern.services.admission import BROWSER, Access
+from postern.services.identity.client_certificates import ClientCertificates
 from postern.services.identity.credentials import Credentials
+from postern.services.identity.logins.authentication import FEDERATION
 from postern.services.identity.logins.ssh_logins import MEANS as SSH_LOGIN
 from postern.services.identity.logins.ssh_logins import LoginProof
 from postern.services.identity.ssh_authorities import MEANS as SSH_AUTHORITY
@@ -27,6 +29,8 @@ from postern.services.rules.access_rules import AccessRules
 from postern.services.rules.guardrail_trials import GuardrailTrials, TrialJudge
 from postern.services.rules.guardrails import Guardrails
 from postern.services.rules.masking_rules import MaskingEngine, MaskingRules
+from postern.services.rules.network_control import NetworkControl
+from postern.services.rules.network_rules import NetworkRules
 from postern.services.runbooks.allowed import RunbookRights
 from postern.services.runbooks.rules import RunbookRules
 from postern.services.server.audit import Audit
@@ -78,6 +82,7 @@ class RuleServices:
     guardrail_trials: GuardrailTrials
     guardrails: Guardrails
     masking_rules: MaskingRules
+    network_rules: NetworkRules
     review_rules: ReviewRules
     runbook_rights: RunbookRights
     runbook_rules: RunbookRules
@@ -98,6 +103,7 @@ class AccessServices:
 
     access: Access
     access_requests: AccessRequests
+    client_certificates: ClientCertificates
     schema_documents: SchemaDocuments
     script_previews: ScriptPreviews
     connection_catalogue: ConnectionCatalogue
@@ -138,6 +144,8 @@ class _Ground:
     features: Features
     able: Abilities
     control: AccessControl
+    networks: NetworkControl
+    listens: Callable[[str], Awaitable[bool]]
 
 
 def build_targets(
@@ -149,13 +157,17 @@ def build_targets(
     audit: Audit,
     able: Abilities,
     control: AccessControl,
+    networks: NetworkControl,
     issues: Issues,
+    listens: Callable[[str], Awaitable[bool]],
 ) -> TargetServices:
-    ground = _Ground(stores, signals, recordings, now, features, able, control)
+    """Build all services of targets. `listens`: see Credentials."""
+    ground = _Ground(stores, signals, recordings, now, features, able, control, networks, listens)
     approvals = _build_approvals(ground)
     rules = _build_rules(ground, approvals.review_needed)
     access = _build_access(ground, approvals, rules.runbook_rights, issues)
-    return TargetServices(**vars(rules), **vars(approvals), **vars(access), **vars(_build_connections(ground, audit)))
+    connections = _build_connections(ground, audit, access.client_certificates)
+    return TargetServices(**vars(rules), **vars(approvals), **vars(access), **vars(connections))
 
 
 def _build_approvals(on: _Ground) -> ApprovalServices:
@@ -180,6 +192,7 @@ def _build_rules(on: _Ground, needed: RequirementLookup) -> RuleServices:
             connections=connections,
             principals=stores.principals,
             control=on.control,
+            networks=on.networks,
             needed=needed,
             signals=signals,
             now=now,
@@ -199,6 +212,7 @@ def _build_rules(on: _Ground, needed: RequirementLookup) -> RuleServices:
             models=able.models,
             types=able.types,
         ),
+        network_rules=NetworkRules(stores.network_rules, connections, signals, now),
         review_rules=ReviewRules(stores.review_rules, connections, signals, now),
         runbook_rights=RunbookRights(stores.runbook_rules, signals, now),
         runbook_rules=RunbookRules(stores.runbook_rules, connections, signals, now),
@@ -213,6 +227,7 @@ def _build_access(on: _Ground, approvals: ApprovalServices, rights: RunbookRight
         store=stores.access,
         connections=stores.connections,
         control=on.control,
+        networks=on.networks,
         asking=approvals.asking,
         features=features,
         runbooks=rights,
@@ -224,6 +239,7 @@ def _build_access(on: _Ground, approvals: ApprovalServices, rights: RunbookRight
             SSH_KEY: ssh_keys,
             SSH_AUTHORITY: authorities,
             SSH_LOGIN: LoginProof(stores.logins, now, "the login of this SSH client has ended; connect again"),
+            FEDERATION: LoginProof(stores.logins, now, "the login of this program has ended; log in again"),
             BROWSER: LoginProof(stores.logins, now, "the login of this terminal has ended; log in again"),
         },
     )
@@ -233,6 +249,7 @@ def _build_access(on: _Ground, approvals: ApprovalServices, rights: RunbookRight
     return AccessServices(
         access=access,
         access_requests=AccessRequests(access, stores.credentials, approvals.asking, approvals.reviews),
+        client_certificates=ClientCertificates(stores.access),
         schema_documents=SchemaDocuments(target_tasks, access, now),
         script_previews=ScriptPreviews(target_tasks, access, approvals.asking, now),
         target_tasks=target_tasks,
@@ -259,7 +276,7 @@ def _build_access(on: _Ground, approvals: ApprovalServices, rights: RunbookRight
     )
 
 
-def _build_connections(on: _Ground, audit: Audit) -> ConnectionServices:
+def _build_connections(on: _Ground, audit: Audit, certificates: ClientCertificates) -> ConnectionServices:
     stores, able, control, signals, now = on.stores, on.able, on.control, on.signals, on.now
     enforceable, parsed, models = able.enforceable, able.parsed, able.models
     checks = FieldChecks(
@@ -282,6 +299,8 @@ def _build_connections(on: _Ground, audit: Audit) -> ConnectionServices:
             on.features,
             CredentialEndings(stores.reviews, signals, now),
             now,
+            certificates=certificates,
+            listens=on.listens,
             enforceable=enforceable,
         ),
         declarations=Declarations(stores.connections, checks, audit, signals, now),

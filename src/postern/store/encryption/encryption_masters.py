@@ -54,8 +54,9 @@ def file_key(path: Path) -> bytes:
     """Return the key in that file. Raises Misconfigured when there is none, others can read it, or it has a wrong
     size."""
     try:
-        mode = path.stat().st_mode
-        if mode & 0o077:
+        status = path.stat()
+        mode = status.st_mode
+        if mode & _closed_to_others(status):
             raise Misconfigured(f"other users can read {path} (mode {mode & 0o777:o}); run: chmod 600 {path}")
         key = path.read_bytes()
     except FileNotFoundError:
@@ -65,6 +66,12 @@ def file_key(path: Path) -> bytes:
     if len(key) != KEY:
         raise Misconfigured(f"{path} is not an encryption key: it has {len(key)} bytes instead of {KEY}")
     return key
+
+
+def _closed_to_others(status: os.stat_result) -> int:
+    """Return the bits of the mode that must not be set. systemd and Kubernetes provide secrets as files of root that
+    the service's group reads, so that the service cannot change them."""
+    return 0o037 if status.st_uid == 0 != os.geteuid() else 0o077
 
 
 def make_file_key(path: Path) -> None:

@@ -48,10 +48,15 @@ class Topic:
     # review_id, status, session_id, principal_id: workers look at it for waiting logins, and check the links that it
     # admitted.
     REVIEW_CHANGED = "review.changed"
+    # No payload: processes with listeners read the files of their certificate again, and the archiver renews it if that
+    # is due.
+    CERTIFICATES_CHANGED = "certificates.changed"
     # session_id: the archiver looks for work in trackers; requests that wait for the issue look again.
     ISSUE_CHANGED = "issue.changed"
     # ssh_login_id: the worker whose SSH client waits for a login in a browser.
     SSH_LOGIN_SETTLED = "ssh_login.settled"
+    # principal, connection, query_id, text: a query whose results another worker can be asked for.
+    QUERY_STARTED = "query.started"
     # No payload: every process reads the data keys again.
     DATA_KEYS_CHANGED = "data_keys.changed"
     # Never sent: each process gets it from its own client after the hub was lost and found again. Messages may have

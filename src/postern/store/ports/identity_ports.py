@@ -12,7 +12,8 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from postern.domain.identity.api_key import ApiKey
-from postern.domain.identity.login import Login, Provided, TokenPurpose
+from postern.domain.identity.federation import FederationRule
+from postern.domain.identity.login import Login, LoginMethod, Provided, TokenPurpose
 from postern.domain.identity.machine import MachineIdentity
 from postern.domain.identity.organisation import Organisation
 from postern.domain.identity.preferences import Preferences
@@ -147,8 +148,14 @@ class LoginStore(Protocol):
     async def end_all(self, user_id: UUID, at: datetime, *, but: UUID | None = None) -> int:
         """End all live logins of a user, except one, and delete their one-time tokens for logins. Return how many."""
 
+    async def end_of_rule(self, rule_id: UUID, at: datetime) -> list[UUID]:
+        """End the logins that a federation rule allowed; return their users."""
+
     async def live(self, user_id: UUID, now: datetime) -> list[Login]:
         """Return live logins, newest first."""
+
+    async def due(self, method: LoginMethod, now: datetime, most: int) -> list[Login]:
+        """Return live logins by this method whose confirmation has expired and can be renewed, oldest first."""
 
     async def prune(self, before: datetime) -> None:
         """Delete those that ended, or expired, before that."""
@@ -202,6 +209,13 @@ class ApiKeyStore(NamedResourceStore[ApiKey], Protocol):
 
     async def touch(self, key_id: UUID, at: datetime) -> None:
         """Record a use."""
+
+
+class FederationRuleStore(NamedResourceStore[FederationRule], Protocol):
+    """A rule is deleted with its service account."""
+
+    async def by_issuer(self, org_id: UUID, issuer_url: str) -> list[FederationRule]:
+        """Return the rules that trust this issuer, by name."""
 
 
 class MachineStore(NamedResourceStore[MachineIdentity], Protocol):

@@ -17,8 +17,8 @@ from postern.domain.reviews.review import (
     ReviewedCredential,
     ReviewEvent,
     ReviewKind,
-    ReviewStatus,
 )
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.review_weighing import Seat, Weighed
 from postern.domain.sessions.session import Session
 from postern.domain.targets.command import NOTHING_ADDED, Invocation

@@ -16,7 +16,7 @@ from postern.domain.facets import Facet, Facets
 from postern.domain.identity.credential import Credential, Grant, IssuedCredential, Verifier
 from postern.domain.identity.principal import DEFAULT_ROLE_GROUPS, RoleGroups
 from postern.domain.lists import Listed, Page, Position, Stretch
-from postern.domain.reviews.review import ReviewStatus
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.rules.access import Reach
 from postern.domain.rules.guardrail import Guardrail
 from postern.domain.rules.masking import MaskingRule
@@ -61,6 +61,10 @@ class Recordings(Protocol):
 
     def exchanges(self, session: Session, since: int = 0, output: int = 0) -> Iterator[Exchange]:
         """Yield the session's timeline, with so many bytes of output each. `since` as for `moments`."""
+
+    def archive(self, session: Session, start: datetime) -> Iterator[bytes]:
+        """Yield the session in the format of other tools for its protocol. Raises NotFound where there is no recording,
+        Invalid where there is no such format."""
 
     def tail(self, session: Session, since: int = 0) -> Tail[Moment]:
         """Return a follower of a session that may still run. `since` as for `moments`."""
@@ -118,13 +122,20 @@ class AccessStore(Protocol):
     async def terminal_key(self) -> Secret:
         """Return the key of attestations (services/targets/terminal_attestations.py): as `masking_key`."""
 
+    async def client_authority_key(self) -> Secret:
+        """Return the seed of the key that signs client certificates: as `masking_key`."""
+
     async def standing(self, principal_id: UUID, connection_id: UUID, credential_id: UUID | None) -> PermitStanding:
         """Return the facts of a permit. One statement."""
 
 
 class CredentialStore(Protocol):
     async def add(self, credential: Credential, verifier: Verifier) -> None:
-        """Add a credential. Raises Conflict when the user name is in use."""
+        """Add a credential. Raises Conflict when the user name is in use; Unauthenticated when the login with which it
+        ends has ended."""
+
+    async def was_opened(self, user_id: UUID, connection_id: UUID) -> bool:
+        """Return whether the user has opened the connection in a browser before."""
 
     async def get(self, org_id: UUID, credential_id: UUID) -> Credential | None: ...
 
@@ -357,6 +368,9 @@ class ConnectionStore(NamedResourceStore[Connection], Protocol):
     async def for_runbooks(self, org_id: UUID, reach: Reach | None, name_or_id: str | None) -> Mapping[UUID, str]:
         """Return the sorted names of connections in scope that allow runbooks; only the one given by `name_or_id`.
         One cheap statement."""
+
+    async def names_of(self, org_id: UUID, subtypes: Collection[str]) -> list[str]:
+        """Return the names of the connections of these subtypes."""
 
     async def tags(self, org_id: UUID, reach: Reach | None, page: Page) -> Listed[TagUse]:
         """Return tags by key and value, of the connections in scope."""

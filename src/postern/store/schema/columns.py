@@ -58,6 +58,11 @@ def version() -> Column[int]:
     return Column("version", Integer, nullable=False, server_default="1")
 
 
+def managed_by() -> Column[str | None]:
+    """Return a column with the name of what manages the row: a configuration in files, or an agent."""
+    return Column("managed_by", String(128))
+
+
 def resource_table(name: str, *more: SchemaItem) -> Table:
     """Return the table of a named resource: what all of them have, and `more`."""
     return Table(
@@ -69,6 +74,7 @@ def resource_table(name: str, *more: SchemaItem) -> Table:
         *more,
         Column("created_at", Utc, nullable=False),
         Column("updated_at", Utc),
+        managed_by(),
         version(),
         UniqueConstraint("org_id", "name"),
     )

@@ -9,6 +9,7 @@ from sqlalchemy import (
     Column,
     ForeignKey,
     Index,
+    Integer,
     LargeBinary,
     String,
     Table,
@@ -18,7 +19,7 @@ from sqlalchemy import (
     false,
 )
 
-from postern.store.schema.columns import Utc, metadata, owner, resource_table, version
+from postern.store.schema.columns import Utc, managed_by, metadata, owner, resource_table, version
 
 orgs = Table(
     "orgs",
@@ -53,6 +54,7 @@ users = Table(
     Column("external_id", String(255)),
     Column("user_name", String(255)),  # of a provisioning system
     Column("last_login_at", Utc),
+    managed_by(),
     version(),
     UniqueConstraint("org_id", "email"),
     UniqueConstraint("org_id", "subject"),
@@ -97,6 +99,8 @@ logins = Table(
     Column("provider_refresh", LargeBinary),  # sealed
     Column("ended_at", Utc),
     Column("fresh_until", Utc),
+    Column("federation_rule_id", Uuid, index=True),  # no reference: logins of a deleted rule stay on record
+    Column("federation", JSON),  # which program it is, by the claims of its token
 )
 
 one_time_tokens = Table(
@@ -129,8 +133,23 @@ api_keys = Table(
     Column("revoked_at", Utc),
     Column("revoked_by", String(320)),
     Column("updated_at", Utc),
+    managed_by(),
     version(),
     UniqueConstraint("org_id", "name"),
+)
+
+federation_rules = resource_table(
+    "federation_rules",
+    Column("account_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("issuer_url", String(2000), nullable=False),
+    Column("audience", String(500), nullable=False),
+    Column("claims", JSON, nullable=False),
+    Column("algorithms", JSON, nullable=False),
+    Column("jwks", JSON),
+    Column("login_duration_seconds", Integer, nullable=False),
+    Column("allow_admin", Boolean, nullable=False),
+    Column("allow_reuse", Boolean, nullable=False),
+    Column("description", Text, nullable=False),
 )
 
 machines = Table(

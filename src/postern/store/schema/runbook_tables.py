@@ -19,7 +19,7 @@ from sqlalchemy import (
     Uuid,
 )
 
-from postern.store.schema.columns import Utc, metadata, owner, resource_table, version
+from postern.store.schema.columns import Utc, managed_by, metadata, owner, resource_table, version
 
 # The identifier is made of the address, so two organisations may have the same one.
 runbook_repositories = Table(
@@ -37,6 +37,7 @@ runbook_repositories = Table(
     Column("secrets", LargeBinary, nullable=False),  # sealed JSON
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
+    managed_by(),
     version(),
     UniqueConstraint("org_id", "name"),
 )

@@ -32,6 +32,15 @@ data_keys = Table(
     Column("retired_at", Utc),  # seals no more; opens what it sealed
 )
 
+# Facts about the installation: the version that opened the store last, and when it was backed up.
+installation = Table(
+    "installation",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+    Column("updated_at", Utc, nullable=False),
+)
+
 org_settings = Table(
     "org_settings",
     metadata,

@@ -6,6 +6,7 @@ from sqlalchemy import (
     JSON,
     Boolean,
     Column,
+    ColumnElement,
     Float,
     ForeignKey,
     Index,
@@ -16,6 +17,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
+    literal_column,
     true,
 )
 
@@ -95,7 +97,6 @@ connections = resource_table(
     Column("reviewers", JSON, nullable=False),
     Column("secret", LargeBinary, nullable=False),  # one sealed JSON object (store/encryption.py)
     Column("tags", JSON, nullable=False),
-    Column("managed_by", String(128)),
     Column("place", Uuid, nullable=False),  # another one once it leads elsewhere
 )
 
@@ -166,6 +167,29 @@ access_rule_connections = Table(
     Column("connection_id", Uuid, ForeignKey("connections.id", ondelete="CASCADE"), primary_key=True, index=True),
 )
 
+network_rules = resource_table(
+    "network_rules",
+    Column("description", Text, nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    Column("allowed_networks", JSON, nullable=False),
+    Column("connection_tags", JSON, nullable=False),
+)
+
+network_rule_groups = Table(
+    "network_rule_groups",
+    metadata,
+    Column("rule_id", Uuid, ForeignKey("network_rules.id", ondelete="CASCADE"), primary_key=True),
+    Column("name", String(128), primary_key=True),
+)
+
+network_rule_connections = Table(
+    "network_rule_connections",
+    metadata,
+    Column("rule_id", Uuid, ForeignKey("network_rules.id", ondelete="CASCADE"), primary_key=True),
+    Column("connection_id", Uuid, ForeignKey("connections.id", ondelete="CASCADE"), primary_key=True, index=True),
+)
+
+_of_browser: ColumnElement[bool] = literal_column("login_id is not null")
 credentials = Table(
     "credentials",
     metadata,
@@ -182,7 +206,9 @@ credentials = Table(
     Column("expires_at", Utc),
     Column("revoked_at", Utc),
     Column("maker_id", Uuid),  # principal that issued it, if not its user
+    Column("login_id", Uuid),  # login of the browser that it ends with; logins are deleted earlier than credentials
     Index(None, "connection_id", "created_at", "id"),
     Index(None, "connection_id", "user_id", "created_at", "id"),
     Index(None, "user_id", "created_at", "id"),
+    Index(None, "login_id", sqlite_where=_of_browser, postgresql_where=_of_browser),
 )

@@ -199,7 +199,7 @@ class ResourceTable(Generic[R]):
 
     async def new_row(self, resource: R) -> dict[str, Any]:
         fixed = {"id": resource.id, "org_id": resource.org_id, "created_at": resource.created_at, "version": 1}
-        return await self.values(resource) | fixed
+        return await self.values(resource) | fixed | {"managed_by": resource.managed_by}
 
     async def add(self, resource: R) -> None:
         """Add a resource. Raises Conflict where the name is in use, Invalid where the maximum is reached."""
@@ -214,7 +214,8 @@ class ResourceTable(Generic[R]):
 
         Raises NotFound where it is gone, Conflict where it was changed since it was read, or its name is in use.
         """
-        values = await self.values(resource) | {"version": resource.version + 1}
+        common = {"managed_by": resource.managed_by, "version": resource.version + 1}
+        values = await self.values(resource) | common
         async with self._writing(resource) as transaction:
             same = update(self.table).where(*self._this(resource), self.table.c.version == resource.version)
             if (await transaction.execute(same.values(values))).rowcount != 1:

@@ -136,6 +136,7 @@ def account_of(row: Row, prefix: str = "") -> Account:
         last_login_at=row[f"{prefix}last_login_at"],
         updated_at=row[f"{prefix}updated_at"],
         version=row[f"{prefix}version"],
+        managed_by=row[f"{prefix}managed_by"],
     )
 
 
@@ -214,6 +215,7 @@ def guardrail_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") -> 
         created_at=row[f"{prefix}created_at"],
         updated_at=row[f"{prefix}updated_at"],
         version=row[f"{prefix}version"],
+        managed_by=row[f"{prefix}managed_by"],
     )
 
 
@@ -289,6 +291,7 @@ def masking_rule_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") 
         created_at=row[f"{prefix}created_at"],
         updated_at=row[f"{prefix}updated_at"],
         version=row[f"{prefix}version"],
+        managed_by=row[f"{prefix}managed_by"],
     )
     _ = rule.types  # a type that is not known must not be left out
     return rule

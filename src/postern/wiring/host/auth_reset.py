@@ -1,4 +1,4 @@
-"""`postern auth reset`: restores local login, for users of this machine."""
+"""`postern auth reset`: restores local login from any address, for users of this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from postern.services.server.audit_context import collect_change
 from postern.settings import Settings
 from postern.store.signals import SocketSignals
 from postern.wiring import paths
-from postern.wiring.app import open_app
+from postern.wiring.app import App, open_app
 from postern.wiring.host.host_folder import require_own_gateway
 
 _HUB_WAIT = 1.0  # seconds for the running gateway, if there is one
@@ -20,6 +20,7 @@ _HUB_WAIT = 1.0  # seconds for the running gateway, if there is one
 class Reset:
     was: LoginMethod
     admin_with_password: bool
+    disabled_network_rules: tuple[str, ...]
 
 
 def run(settings: Settings) -> Reset:
@@ -39,9 +40,28 @@ async def _reset(settings: Settings) -> Reset:
             await app.services.audit.on_host(
                 "postern auth reset", action="reset", resource_type="serverconfig/auth", audit_context=trail
             )
+            disabled = await _disable_network_rules(app)
     finally:
         await signals.stop()
-    return Reset(before.method, admin_with_password)
+    return Reset(before.method, admin_with_password, disabled)
+
+
+async def _disable_network_rules(app: App) -> tuple[str, ...]:
+    """Disable the default organisation's rules that limit logins and the API. Return their names."""
+    organisation = await app.stores.organisations.default()
+    names = []
+    for rule in await app.services.network_rules.find_gateway_rules(organisation.id):
+        with collect_change() as trail:
+            await app.services.network_rules.disable(rule)
+        await app.services.audit.on_host(
+            "postern auth reset",
+            action="update",
+            resource_type="network-rules",
+            resource=rule.name,
+            audit_context=trail,
+        )
+        names.append(rule.name)
+    return tuple(names)
 
 
 async def _reach(signals: SocketSignals) -> None:

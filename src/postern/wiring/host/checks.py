@@ -19,11 +19,12 @@ from postern.client.client_control import attend
 from postern.domain.targets.agent import ALIVE_FOR, AgentKey
 from postern.domain.targets.control import Welcome
 from postern.errors import Misconfigured, NotFound, Unavailable
+from postern.integrations.acme.acme_renewal import read_state
 from postern.metrics.exporter import gather
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.schema.target_tables import agents, connections
-from postern.wiring import masters_wiring, paths
+from postern.wiring import masters_wiring, paths, tls
 from postern.wiring.blobs import open_blobs
 from postern.wiring.processes.agent_process import facts
 
@@ -134,11 +135,31 @@ def check_master(settings: Settings) -> str:
 def certificate_end(settings: Settings) -> datetime | None:
     """Return the expiry of the gateway's certificate; None if it has not created one yet. Raises OSError,
     ValueError."""
-    path = paths.certificates_folder(settings) / "server.crt"
-    file = Path(settings.tls_cert) if settings.tls_cert else path
+    file = tls.current_files(settings).certificate
     if not settings.tls_cert and not file.exists():
         return None
     return x509.load_pem_x509_certificates(file.read_bytes())[0].not_valid_after_utc
+
+
+def acme_problem(settings: Settings) -> str:
+    """Return why the last order at the ACME server failed, and when the next one is; empty if it did not fail."""
+    state = read_state(paths.acme_state(settings.home))
+    if not settings.acme_directory or not state.problem:
+        return ""
+    return f"{state.problem} (attempt {state.failures}; the next one is at {state.next_at:%Y-%m-%d %H:%M} UTC)"
+
+
+def apps_problem(settings: Settings) -> str:
+    """Return why browsers do not accept the certificate at the hosts of HTTP applications; empty if they do. Raises
+    Misconfigured, OSError, ValueError."""
+    return tls.apps_problem(settings)
+
+
+def apps_host(settings: Settings) -> str:
+    """Return a host below the domain of HTTP applications that must lead to this gateway; empty if browsers know where
+    it is by themselves."""
+    domain = tls.app_domain(settings)
+    return domain.host_of("postern-doctor") if domain.wildcard is not None else ""
 
 
 def ask_blob_store(settings: Settings) -> str:

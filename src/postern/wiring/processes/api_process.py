@@ -4,6 +4,7 @@ background jobs run in the archiver (background_jobs.py)."""
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import os
 import signal
@@ -22,21 +23,23 @@ from postern.api.info import StaticServerInfo
 from postern.descriptors import Descriptors
 from postern.domain.server import Endpoint
 from postern.domain.tracing import Tracer
+from postern.integrations.acme.acme_challenges import read_answer
 from postern.metrics.meters import Meters
 from postern.process import announce_ready
 from postern.protocols.registry import PROTOCOLS, SSH_PROTOCOL
 from postern.settings import Settings
+from postern.store.ports.common_ports import Topic
 from postern.store.signals import SocketSignals
 from postern.transport.http_bounds import HttpLimits, bounded_http
+from postern.transport.served_certificate import ServedCertificate
 from postern.transport.tunnel_dialling import TunnelAddress
 from postern.transport.websocket_bounds import WEBSOCKET_OPTIONS
 from postern.web.web_assets import load_assets
 from postern.wiring import paths, tls
 from postern.wiring.app import App, open_app
-from postern.wiring.metrics_wiring import exporting_metrics
+from postern.wiring.metrics_wiring import exporting_metrics, sample_certificate
 from postern.wiring.tracing_wiring import tracing
 
-_LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to connect to what listens everywhere
 GRACE = 3  # seconds that requests have to end when the gateway stops
 
 
@@ -63,12 +66,13 @@ def build_api(settings: Settings, app: App) -> FastAPI:
         trusted_proxies=settings.proxies,
         web_assets=load_assets(),
         tunnel=own_tunnel(settings, info.ca_certificate),
+        acme_answer=functools.partial(read_answer, paths.acme_challenges(settings.home)),
     )
 
 
 def own_tunnel(settings: Settings, authority: str | None) -> TunnelAddress:
     """Return where this process reaches the relay workers of its machine, whose certificate has the public name."""
-    host = _LOCAL.get(settings.host, settings.host)
+    host = settings.local_host
     place = f"[{host}]" if ":" in host else host
     return TunnelAddress(f"wss://{place}:{settings.tunnel_port}", authority or "", settings.address)
 
@@ -79,15 +83,12 @@ def _ssh_host_key(settings: Settings) -> str:
     return "" if read is None else read(settings)
 
 
-def build_control(settings: Settings, app: App) -> ControlServer:
-    """Serve the control service with TLS by the same certificate as the tunnels, also on loopback. Raises
-    Misconfigured."""
-    material = tls.material(settings)
+def build_control(settings: Settings, app: App, certificate: ServedCertificate) -> ControlServer:
+    """Serve the control service with TLS by the same certificate as the tunnels, also on loopback."""
     return ControlServer(
         app.services,
         Endpoint(settings.host, settings.control_port),
-        certificate=material.certificate.read_bytes(),
-        key=material.key.read_bytes(),
+        certificate=lambda: (certificate.current.key, certificate.current.chain),
         tunnel_url=_tunnel_url(settings),
         most_connections=descriptors.limit() // 2,  # the rest is for the API and the store
     )
@@ -110,6 +111,10 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
     signals = SocketSignals(paths.signals_socket(settings))
     async with open_app(settings, signals) as app:
         served = build_api(settings, app)
+        certificate = tls.served_certificate(settings)
+        for topic in (Topic.CERTIFICATES_CHANGED, Topic.RESUMED):
+            signals.subscribe(topic, certificate.wake)
+        sample_certificate(meters, certificate)
         room = Descriptors()
         meters.sample("postern_descriptor_rejections", lambda: room.refused)
         meters.sample("postern_web_terminals_open", lambda: served.state.terminals.limiter.open)
@@ -126,10 +131,8 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
             server_header=False,
             proxy_headers=False,  # it would trust any local process; api/client_address.py is stricter
             timeout_graceful_shutdown=GRACE,
+            ssl_context_factory=None if settings.is_loopback else lambda *_: certificate.server_context(),
         )
-        if not settings.is_loopback:
-            certificate = tls.material(settings)
-            config.ssl_certfile, config.ssl_keyfile = certificate.certificate, certificate.key
         server = _Server(config)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.stop)
         # Objects created until now are never garbage: the collector need not traverse all routes and models again for
@@ -138,13 +141,15 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
         gc.freeze()
         await signals.start()
         app.services.checkpoints.anchors()  # errors in them are reported before any client is served
-        control = build_control(settings, app)
+        control = build_control(settings, app, certificate)
         await control.start()
+        following = asyncio.create_task(certificate.follow())
         try:
             async with exporting_metrics(settings, meters, app.database, "api"):
                 await server.serve()
         finally:
-            await asyncio.gather(control.stop(), return_exceptions=True)
+            following.cancel()
+            await asyncio.gather(control.stop(), following, return_exceptions=True)
             await signals.stop()
 
 

@@ -25,7 +25,7 @@ from postern.wiring.recordings_wiring import make_trouble_observer
 from postern.wiring.tracing_wiring import tracing
 
 HEARTBEAT = 5.0  # seconds
-_NICENESS = 5  # requests that wait for an answer have priority
+_NICENESS = 10  # requests that wait for an answer have priority
 
 
 def run(settings: Settings) -> None:

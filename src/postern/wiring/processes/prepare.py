@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import uuid4
 
+from postern import __version__
 from postern.demo import demo_target as demo
 from postern.domain.identity.login import ClientKind, LoginMethod
 from postern.domain.identity.principal import Account, Principal
 from postern.domain.secret import Secret
-from postern.errors import Unavailable
+from postern.errors import Denied, Misconfigured, Unavailable
 from postern.protocols.clients import NativeCredential
 from postern.protocols.postgres.postgres_client import psql_line, replace_address, user_of
 from postern.protocols.registry import PROTOCOLS
@@ -28,6 +29,7 @@ from postern.services.identity.logins.logins import ClientFacts
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
 from postern.store.sql.resealing import reseal_direct
+from postern.store.sql.sql_installation import VERSION, SqlInstallation
 from postern.wiring import demo_shop, paths, tls
 from postern.wiring.app import App, open_app
 from postern.wiring.host.claim import build_claim, require_free
@@ -54,6 +56,12 @@ def run(settings: Settings) -> PreparedLogin:
 
 
 async def _prepare(settings: Settings) -> PreparedLogin:
+    if paths.restoring(settings).exists():
+        raise Misconfigured(
+            f"a restore into {settings.home} runs or was interrupted; if it does not run, empty that folder and the "
+            "store, and restore again",
+            field="home",
+        )
     certificate = tls.material(settings)
     certificate.server_context()  # an error is reported now, and not by every worker
     for spec in PROTOCOLS.values():
@@ -62,6 +70,7 @@ async def _prepare(settings: Settings) -> PreparedLogin:
     await require_free(settings)
     async with open_app(settings, LocalSignals(), migrate=True) as app:
         await build_claim(settings, app.database).take()
+        await SqlInstallation(app.database).put(VERSION, __version__, app.services.now())
         await reseal_direct(app.database, app.encryption)
         first_run = _read(settings)
         urls = frozenset({settings.api_url, first_run.get("api_url", settings.api_url)})
@@ -141,7 +150,10 @@ async def _token(app: App) -> Secret | None:
     if account is None or not account.principal.is_active:
         return None
     client = ClientFacts(ClientKind.CLI, "127.0.0.1", "postern up")
-    return (await app.services.logins.open(account, LoginMethod.LOCAL, client)).token
+    try:
+        return (await app.services.logins.open(account, LoginMethod.LOCAL, client)).token
+    except Denied:  # a network rule does not allow this machine
+        return None
 
 
 def _read(settings: Settings) -> dict[str, str]:

@@ -26,7 +26,7 @@ from postern.gateway.clients.listener import HandshakeRunner
 from postern.gateway.clients.pending_logins import PendingLogins
 from postern.gateway.clients.session_setup import SessionSetup
 from postern.gateway.clients.tunnel_endpoint import TunnelEndpoint
-from postern.gateway.engine import Engine, Parts, SessionRecording
+from postern.gateway.engine import Engine, Parts
 from postern.gateway.gateway_protocols import (
     GATEWAY_SPECS,
     WIRE_SPECS,
@@ -35,10 +35,12 @@ from postern.gateway.gateway_protocols import (
     OpenWire,
     Runner,
     TunnelGate,
+    TunnelServer,
     WireParts,
 )
 from postern.gateway.gateway_tunnels import GatewayTunnels
 from postern.gateway.link_registry import LinkRegistry
+from postern.gateway.opened_session import SessionRecording
 from postern.gateway.relay_worker import Worker
 from postern.gateway.rules.held_requests import HeldRequests
 from postern.gateway.rules.script_judge import ScriptJudge
@@ -76,7 +78,7 @@ from postern.wiring.blobs import rows_from_threads
 from postern.wiring.host.claim import build_claim
 from postern.wiring.language_wiring import provide_language_model
 from postern.wiring.masking_wiring import masking
-from postern.wiring.metrics_wiring import exporting_metrics
+from postern.wiring.metrics_wiring import exporting_metrics, sample_certificate
 from postern.wiring.parsers import analysis_task, client_encodings, parser_for, session_parser
 from postern.wiring.tracing_wiring import tracing
 
@@ -109,9 +111,10 @@ def pipeline(permit: Permit, view: SessionView) -> Pipeline:
     return Pipeline(default_interceptors(permit.policy, view, permit.connection.protocol), view)
 
 
-def open_wire(settings: Settings, links: LinkRegistry | None, signals: Signals) -> OpenWire:
-    """Return a factory of the steady state of a link, by the protocol of its connection. `links` as in WireParts."""
-    parts = WireParts(settings, links, signals)
+def open_wire(settings: Settings, links: LinkRegistry | None, signals: Signals, shared_secret: bytes = b"") -> OpenWire:
+    """Return a factory of the steady state of a link, by the protocol of its connection. The parameters are as in
+    WireParts."""
+    parts = WireParts(settings, links, signals, shared_secret)
     wires = {name: spec.wires(parts) for name, spec in WIRE_SPECS.items()}
 
     def open_one(permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
@@ -182,6 +185,7 @@ def build_worker(
     worker. `claim` is that of the gateway on its store; the worker stops if it is lost."""
     provide_language_model(settings)
     meters = meters or Meters()
+    certificate = tls.served_certificate(settings)
     links = LinkRegistry(services.access, services.signals, pipeline, idle_timeout=settings.idle_timeout)
     tunnels = GatewayTunnels(wait=AGENT_WAIT)
     agent = _dialers(settings, services, tunnels, owner)
@@ -192,7 +196,7 @@ def build_worker(
     parts = Parts(
         pipeline=pipeline,
         recording=functools.partial(_recording, settings, commits, name),
-        wire=open_wire(settings, links, services.signals),
+        wire=open_wire(settings, links, services.signals, decoy_secret),
         count=meters.count,
         observe=meters.observe,
         tracer=tracer,
@@ -215,8 +219,9 @@ def build_worker(
     waiting = _held_logins(settings, services)
     fronts = SessionSetup(services.access, engine, waiting)
     logins = _logins(settings, room)
-    gates = _gates(GateParts(settings, fronts, logins, services, services.signals, decoy_secret))
-    carriers = {name: gate for name, gate in gates.items() if isinstance(gate, TunnelGate)}
+    gates = _gates(GateParts(settings, certificate, fronts, logins, services, services.signals, decoy_secret))
+    carriers: dict[str, TunnelServer] = {name: gate for name, gate in gates.items() if isinstance(gate, TunnelGate)}
+    carriers |= {name: spec.local_port(fronts) for name, spec in GATEWAY_SPECS.items() if spec.local_port is not None}
     worker = RelayWorker(uuid4(), name, now(), now())
     door = TunnelEndpoint(
         worker=str(worker.id),
@@ -230,13 +235,15 @@ def build_worker(
         logins=logins,
     )
     _sample(meters, links, waiting, tunnels, logins, door)
+    sample_certificate(meters, certificate)
     return Worker(
         settings=settings,
-        material=tls.material(settings),
+        certificate=certificate,
         gates=gates,
         links=links,
         waiting=waiting,
         unclosed=engine.unclosed,
+        shared_sessions=engine.shared_sessions,
         violations=violations,
         hooks=hooks,
         executions=Executions(name, services.sessions, engine, services.signals),

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query
 
 from postern.api.audited import AuditedRoute
-from postern.api.authentication_of_requests import Caller, Use
+from postern.api.authentication_of_requests import Caller, CallerInFull, Use
 from postern.api.info import Info
 from postern.api.paging import LongListAnswer, LongPaging, make_long_list_answer
 from postern.api.responses import errors
@@ -23,11 +23,12 @@ Key = Annotated[str, Path(alias="nameOrID", description="Name or identifier")]
 
 @router.post("", status_code=201, responses=errors(403, 404, 413))
 async def issue_credential(
-    key: Key, caller: Caller, services: Use, info: Info, body: CredentialRequest | None = None
+    key: Key, caller: CallerInFull, services: Use, info: Info, body: CredentialRequest | None = None
 ) -> IssuedCredentialAnswer:
-    """Issue a credential to the caller. The password is shown only once; the store contains a verifier."""
+    """Issue a credential to the caller. The password is shown only once; the store contains a verifier. A program that
+    logged in by a federation rule gets one that ends with its login."""
     seconds = body.access_duration_seconds if body else None
-    issued = await services.credentials.issue(caller, key, seconds)
+    issued = await services.credentials.issue(caller.principal, key, seconds, until=caller.access_until)
     return issued_answer(issued, info)
 
 

@@ -37,8 +37,9 @@ async def register(_body: RegisterRequest) -> StatusAnswer:
 async def local_login(
     body: LoginRequest, request: Request, services: Use, facts: Facts, delivery: DeliversToken
 ) -> LoginAnswer:
-    """Log in with e-mail and password. Returns the access token in the header `Token`, or with `session=cookie` in a
-    cookie; it is valid for 12 hours. With a second factor it returns a ticket instead."""
+    """Log in with e-mail and password; with LDAP, `email` is the user name in the directory. Returns the access token
+    in the header `Token`, or with `session=cookie` in a cookie; it is valid for 12 hours. With a second factor it
+    returns a ticket instead."""
     client = delivery.client(facts)
     step = await services.local_login.login(body.email, Secret(body.password), client, organisation=body.organization)
     if step.account is not None:

@@ -10,6 +10,7 @@ from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.crud import Version, etag_of
 from postern.api.paging import ListAnswer, Paging, make_list_answer
+from postern.api.resource_kinds import register, setting
 from postern.api.responses import errors
 from postern.api.schemas.identity.organisation_schemas import (
     NewOrganisationAnswer,
@@ -21,6 +22,7 @@ from postern.api.schemas.identity.organisation_schemas import (
 from postern.domain.identity.organisation import Organisation
 
 router = APIRouter(prefix="/orgs", tags=["Organization Management"], route_class=AuditedRoute)
+register(setting("organisation", f"{router.prefix}/self", OrganisationChange))
 
 
 @router.get("", responses=errors())

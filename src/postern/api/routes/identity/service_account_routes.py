@@ -20,6 +20,7 @@ ResourceRoutes(
     request=ServiceAccountRequest,
     change=ServiceAccountChange,
     answer=ServiceAccountAnswer,
+    name_field="subject",
     texts={
         "create": "It authenticates with API keys: POST /api-keys with its subject as `service_account`.",
         "update": "An inactive account is denied everywhere at once, and its running sessions end.",

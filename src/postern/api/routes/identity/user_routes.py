@@ -92,4 +92,5 @@ ResourceRoutes(
         "administrator.",
     },
     own={"list": list_users},
+    name_field="email",
 ).add_to(router)

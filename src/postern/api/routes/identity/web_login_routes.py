@@ -23,7 +23,8 @@ from postern.api.responses import open_errors
 from postern.domain.identity.login import ClientKind, TokenPurpose
 from postern.domain.identity.second_factor import FactorKind
 from postern.domain.secret import Secret
-from postern.errors import Denied, Invalid, Malformed, TooMany, Unauthenticated, status_of
+from postern.errors import Denied, Invalid, Malformed, PosternError, TooMany, Unauthenticated, Unavailable, status_of
+from postern.services.bundle import Services
 from postern.services.identity.logins.factor_check import FactorAnswer
 from postern.services.identity.logins.local_login import SecondStep
 from postern.services.identity.logins.logins import ClientFacts, OpenedLogin
@@ -32,7 +33,7 @@ from postern.services.identity.logins.redirect_targets import redirect_target_of
 router = APIRouter(prefix="/web", tags=["Authentication"], route_class=AuditedRoute)
 
 _TOTP_LENGTH = 6
-_TOLD = (Denied, Invalid, Malformed, TooMany, Unauthenticated)
+_TOLD = (Denied, Invalid, Malformed, TooMany, Unauthenticated, Unavailable)
 _LEADS_ON: dict[int | str, dict[str, Any]] = {303: {"description": "Logged in: back to the page that needed the login"}}
 
 
@@ -40,6 +41,13 @@ def _form(*names: str) -> dict[str, Any]:
     """Describe a form for OpenAPI."""
     schema = {"type": "object", "required": list(names), "properties": {name: {"type": "string"} for name in names}}
     return {"requestBody": {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": schema}}}}
+
+
+async def _login_page(services: Services, back: Back, problem: PosternError | None = None) -> HTMLResponse:
+    method = (await services.auth_settings.public(back.organization or None)).method
+    if problem is None:
+        return web_login_pages.login(back, method)
+    return web_login_pages.login(back, method, problem.message, status_of(problem))
 
 
 @router.get(
@@ -58,7 +66,7 @@ async def web_login_page(
     there."""
     redirect_target_of(back, None, info.api_url)
     provider = await to_provider(request, services, info, back, organization or None)
-    return provider or web_login_pages.login(Back(back, organization))
+    return provider or await _login_page(services, Back(back, organization))
 
 
 @router.post(
@@ -79,7 +87,7 @@ async def web_login(request: Request, services: Use, info: Info, facts: Facts) -
             email, Secret(form.get("password", "")), _in_browser(facts), organisation=back.organization or None
         )
     except _TOLD as error:
-        return web_login_pages.login(back, error.message, status_of(error))
+        return await _login_page(services, back, error)
     if step.account is not None:
         request.state.principal = step.account.principal
     return _go_on(step, back.path, info)
@@ -100,7 +108,7 @@ async def web_second_factor(request: Request, services: Use, info: Info, facts: 
     try:
         account = await services.local_login.find_account(TokenPurpose.SECOND_FACTOR, ticket)
     except Unauthenticated as error:
-        return web_login_pages.login(Back(back), error.message, status_of(error))
+        return await _login_page(services, Back(back), error)
     request.state.principal = account.principal
     kind = FactorKind.TOTP if code.isdecimal() and len(code) == _TOTP_LENGTH else FactorKind.RECOVERY
     try:

@@ -15,7 +15,8 @@ from postern.api.responses import errors
 from postern.api.schemas.reviews.review_schemas import AccessRequest, AccessRequestAnswer, DecisionRequest, ReviewAnswer
 from postern.api.sessions.session_filters import review_status
 from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import Review, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import Review, ReviewKind
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.errors import Invalid
 from postern.services.bundle import Services
 from postern.services.reviews.reviews import ReviewFilter

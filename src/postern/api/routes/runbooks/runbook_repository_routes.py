@@ -54,6 +54,7 @@ ResourceRoutes(
         "delete": "All data that was read from it is deleted.",
     },
     key=KEY,
+    name_field="repository",
     own={"list": _list},
 ).add_to(router)
 

@@ -44,7 +44,7 @@ async def run_runbook(
     opens an issue."""
     run_request = replace(
         body.request(),
-        metadata=body.metadata,
+        metadata=caller.session_metadata(body.metadata or {}),
         tracker_fields=body.tracker_fields,
         batch_id=body.session_batch_id,
         correlation_id=body.correlation_id,

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.paging import Paging
+from postern.api.resource_kinds import register, setting
 from postern.api.responses import errors
 from postern.api.schemas.runbooks.issue_schemas import (
     AssetsAnswer,
@@ -19,6 +20,7 @@ from postern.api.schemas.runbooks.issue_schemas import (
 )
 
 router = APIRouter(prefix="/integrations/tracker", tags=["Issue Templates"], route_class=AuditedRoute)
+register(setting("tracker", router.prefix, TrackerRequest, creates="POST", deletes=True))
 
 
 @router.get("", responses=errors(404))

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Header, Query, Request
 
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
@@ -51,6 +51,10 @@ async def stream_changes(
     last_event_id: Annotated[
         str | None, Header(max_length=_MAX_POSITION, description="Continue after this event")
     ] = None,
+    after: Annotated[
+        str | None,
+        Query(max_length=_MAX_POSITION, description="`changes_position` of `GET /userinfo`; Last-Event-ID comes first"),
+    ] = None,
 ) -> LiveResponse:
     """Stream what changes for the caller, as server-sent events without content: read what you show again.
 
@@ -59,7 +63,8 @@ async def stream_changes(
     - `agent` (`online`, `offline`, `renewed`, `drained`, `deleted`): for administrators and auditors.
     - `connection` (`changed`): with a null `id` read the list of connections again.
     - `login`: own logins (`started`, `ended`), or `changed` for the caller's account and groups.
-    - `ready` begins the stream: changes after it are sent, so read what you show now.
+    - `ready` begins the stream: changes after it are sent, so read what you show now. With `after`, what you
+      read after you got that position needs no second reading.
     - `resync`: events may be missing, so read everything again.
     - `cut` ends the stream, with a `reason`, when the login ends.
 
@@ -67,7 +72,7 @@ async def stream_changes(
     after an hour at the latest. One user can have 8 at once."""
     feed = services.changes
     feed.limit.require(caller.id)
-    return LiveResponse(_ChangeStream(request, feed, caller, last_event_id).texts(), media_type=EVENT_STREAM)
+    return LiveResponse(_ChangeStream(request, feed, caller, last_event_id or after).texts(), media_type=EVENT_STREAM)
 
 
 class _ChangeStream:

@@ -7,11 +7,25 @@ from fastapi import APIRouter
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.paging import ListAnswer, Paging, make_list_answer
+from postern.api.resource_kinds import ResourceKind, register
 from postern.api.responses import errors
 from postern.api.schemas.server.server_schemas import FeatureAnswer, FeatureRequest
 from postern.domain.lists import Listed
 
 router = APIRouter(prefix="/feature-flags", tags=["Features"], route_class=AuditedRoute)
+register(
+    ResourceKind(
+        "feature",
+        "features",
+        router.prefix,
+        FeatureRequest,
+        address="name",
+        creates="",
+        changes="PUT",
+        deletes=False,
+        has_manager=False,
+    )
+)
 
 
 @router.get("", responses=errors())

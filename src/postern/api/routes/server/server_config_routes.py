@@ -7,11 +7,14 @@ from fastapi import APIRouter
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.info import Info
+from postern.api.resource_kinds import register, setting
 from postern.api.responses import errors
 from postern.api.schemas.identity.organisation_schemas import AuthConfigAnswer, AuthConfigRequest
 from postern.api.schemas.server.server_schemas import MiscConfigAnswer, MiscConfigRequest
 
 router = APIRouter(prefix="/serverconfig", tags=["Server Management"], route_class=AuditedRoute)
+register(setting("server-settings", f"{router.prefix}/misc", MiscConfigRequest))
+register(setting("login-settings", f"{router.prefix}/auth", AuthConfigRequest))
 
 
 @router.get("/misc", responses=errors(403))

@@ -57,6 +57,8 @@ def _method_of(config: AuthConfig) -> LoginMethodAnswer:
     """Return the way to log in. An organisation has one today; clients get a list."""
     if config.method is LoginMethod.LOCAL:
         return LoginMethodAnswer(kind=config.method, name="Password", url="/api/localauth/login")
+    if config.method is LoginMethod.LDAP:
+        return LoginMethodAnswer(kind=config.method, name=config.provider_name or "LDAP", url="/api/localauth/login")
     is_saml = config.method is LoginMethod.SAML
     name = config.provider_name or ("SAML" if is_saml else "Single sign-on")
     return LoginMethodAnswer(kind=config.method, name=name, url="/api/saml/login" if is_saml else "/api/login")

@@ -7,7 +7,7 @@ their plain pages.
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi.responses import PlainTextResponse, RedirectResponse
 from starlette.routing import Match
 from starlette.types import Scope
 
@@ -34,6 +34,15 @@ class WebAppRoute(Route):
 
 
 router = APIRouter(route_class=WebAppRoute)
+
+
+@router.get("/.well-known/acme-challenge/{token}", include_in_schema=False)
+def answer_acme_challenge(token: str, request: Request) -> Response:
+    """Answer an HTTP-01 challenge, while the gateway orders a certificate. Raises NotFound."""
+    answer: str | None = request.app.state.acme_answer(token)
+    if answer is None:
+        raise NotFound("there is no such challenge")
+    return PlainTextResponse(answer)
 
 
 @router.get("/{path:path}", include_in_schema=False)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query
 from postern.api.audited import AuditedRoute
 from postern.api.authentication_of_requests import Caller, Use
 from postern.api.paging import LongListAnswer, LongPaging, make_long_list_answer
+from postern.api.resource_kinds import ResourceKind, register, setting
 from postern.api.responses import errors
 from postern.api.schemas.sessions.retention_schemas import (
     PreviewAnswer,
@@ -20,6 +21,21 @@ from postern.api.schemas.sessions.retention_schemas import (
 from postern.domain.sessions.retention import Retention
 
 router = APIRouter(prefix="/retention", tags=["Sessions"], route_class=AuditedRoute)
+register(setting("retention", router.prefix, RetentionRequest))
+register(
+    ResourceKind(
+        "connection-retention",
+        "connection-retentions",
+        f"{router.prefix}/connections",
+        RetentionRequest,
+        name_field="connection",
+        names="connection",
+        address="connection",
+        creates="PUT",
+        changes="PUT",
+        has_manager=False,
+    )
+)
 
 Key = Annotated[
     str, Path(alias="nameOrID", description="Name or identifier, also of a deleted connection that had a retention")
@@ -65,9 +81,8 @@ async def list_purges(caller: Caller, services: Use, page: LongPaging) -> LongLi
 @router.get("/connections", responses=errors(403))
 async def list_retentions(caller: Caller, services: Use) -> RetentionsAnswer:
     """List the retentions of connections that have their own."""
-    return RetentionsAnswer(
-        data=[RetentionAnswer.of(retention_view) for retention_view in await services.retention.connections(caller)]
-    )
+    answers = [RetentionAnswer.of(retention_view) for retention_view in await services.retention.connections(caller)]
+    return RetentionsAnswer(data=answers, total=len(answers), has_next_page=False)
 
 
 @router.get("/connections/{nameOrID}", responses=errors(403, 404))

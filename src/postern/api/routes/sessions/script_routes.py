@@ -22,7 +22,7 @@ from postern.api.schemas.sessions.session_schemas import ExecAnswer, ExecError, 
 from postern.api.sessions import streams
 from postern.api.sessions.result_answers import Format, ResultWriter
 from postern.domain.identity.principal import Principal
-from postern.domain.reviews.review import ReviewStatus
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.sessions.results import Problem, Result
 from postern.domain.sessions.script_parameters import SCRIPT_PARAMETERS_LABEL, check_parameters
 from postern.domain.sessions.session import Session, SessionStatus
@@ -87,7 +87,7 @@ async def run_script(
             body.connection,
             body.script,
             source=address,
-            metadata=body.metadata,
+            metadata=caller.session_metadata(body.metadata or {}),
             labels=body.labels,
             correlation_id=body.correlation_id,
             session_id=session_id,
@@ -192,7 +192,7 @@ def _answer(services: Services, session: Session, form: Format, review: ReviewAn
     else:
         text = "".join(writer.json() if form is Format.JSON else writer.csv())
         truncated = writer.truncated
-    if session.exit_code:
+    if session.exit_code != 0:
         writer.finish()
     elif form is Format.TEXT and not is_command and _has_masked_values(session):
         writer.read(OUTPUT_LIMIT)
@@ -204,13 +204,22 @@ def _answer(services: Services, session: Session, form: Format, review: ReviewAn
         output_streams=output_streams,
         output_status="success" if session.exit_code == 0 else "failed",
         exit_code=session.exit_code,
-        error=_error_of(writer.error, session),
+        error=_error_of(_problem_of(writer, session), session),
         truncated=truncated or bool(session.metrics.get("truncated")),
         masked=None if is_command else [MaskedColumnsAnswer(**entry) for entry in writer.masked.render()],
         execution_time=_milliseconds(session.start_date, session.end_date or session.start_date),
         has_review=False,
         review=review,
     )
+
+
+def _problem_of(writer: ResultWriter, session: Session) -> Problem | None:
+    """Return the error, or what the gateway says about a script that failed without one: its target could not be used,
+    or it was killed before its target was reached."""
+    reason = writer.note or str(session.metadata.get("end_detail", ""))
+    if writer.error is not None or session.exit_code == 0 or not reason:
+        return writer.error
+    return Problem("ERROR", reason)
 
 
 def _error_of(problem: Problem | None, session: Session) -> ExecError | None:

@@ -26,6 +26,7 @@ from postern.api.schemas.targets.connection_schemas import (
 from postern.domain.identity.principal import Principal
 from postern.domain.targets.connection import Connection
 from postern.domain.targets.connection_use import ConnectionAccess, ConnectionActivity, ConnectionFacet
+from postern.services.identity.app_logins import AppAddresses
 from postern.services.targets.connections import ConnectionView
 
 
@@ -53,7 +54,8 @@ async def list_connections(
     access = await services.connection_catalogue.access(caller, connections) if "access" in expanded else {}
     activity = await services.connection_catalogue.activity(caller, connections) if "activity" in expanded else {}
     counts = await services.connections.facets(caller, connection_filter, fields) if fields else None
-    rows = [_row(view, caller, access, activity) for view in listed.items]
+    addresses = await services.app_logins.addresses()
+    rows = [_row(view, caller, addresses, access, activity) for view in listed.items]
     answer = make_list_answer(rows, listed, page)
     return ConnectionListAnswer(
         **dict(answer),
@@ -64,10 +66,11 @@ async def list_connections(
 def _row(
     view: ConnectionView,
     caller: Principal,
+    addresses: AppAddresses,
     access: Mapping[UUID, ConnectionAccess],
     activity: Mapping[UUID, ConnectionActivity],
 ) -> CatalogueAnswer:
-    answer = CatalogueAnswer.from_view(view, with_keys=caller.is_admin)
+    answer = CatalogueAnswer.from_view(view, addresses, with_keys=caller.is_admin)
     if (known_access := access.get(view.connection.id)) is not None:
         answer.access = CatalogueAccessAnswer.of(known_access)
     if (known_activity := activity.get(view.connection.id)) is not None:
@@ -76,8 +79,9 @@ def _row(
 
 
 async def _show(resource: Connection, request: Request, caller: Principal) -> ConnectionAnswer:
-    view = await services_of(request).connections.view(resource)
-    return ConnectionAnswer.from_view(view, with_keys=caller.is_admin)
+    services = services_of(request)
+    view, addresses = await services.connections.view(resource), await services.app_logins.addresses()
+    return ConnectionAnswer.from_view(view, addresses, with_keys=caller.is_admin)
 
 
 router = APIRouter(tags=["Connections"], route_class=AuditedRoute)

@@ -10,9 +10,9 @@ from uuid import UUID
 from pydantic import AliasPath, Field
 
 from postern.api.info import ServerAddresses
-from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
+from postern.api.schemas.common import NOT_IN_FILES, Answer, Body, NamedResourceAnswer, ResourceBody, refers_to
 from postern.api.schemas.identity.user_schemas import AccountAnswer
-from postern.api.schemas.targets.client_line_schemas import client_lines, gateway_identity
+from postern.api.schemas.targets.client_line_schemas import ClientCertificateAnswer, client_lines, gateway_identity
 from postern.api.schemas.targets.connection_schemas import IssuedCredentialAnswer
 from postern.domain.identity.api_key import ApiKey
 from postern.domain.identity.credential import Credential, CredentialStatus, Issued, IssuedCredential
@@ -40,7 +40,7 @@ class ServiceAccountChange(ResourceBody):
     status: Annotated[PrincipalStatus, Field(strict=False)] | None = Field(
         None, description="active or inactive; unchanged if PUT leaves it out"
     )
-    groups: list[str] | None = None
+    groups: list[str] | None = Field(None, json_schema_extra=refers_to("group"))
 
 
 class ServiceAccountRequest(ServiceAccountChange):
@@ -66,13 +66,17 @@ class ApiKeyRequest(ResourceBody):
     )
 
     name: str
-    groups: list[str] | None = Field(None, description="Groups of the key itself; not with service_account")
+    groups: list[str] | None = Field(
+        None, description="Groups of the key itself; not with service_account", json_schema_extra=refers_to("group")
+    )
     service_account: str | None = Field(
-        None, description="Subject of the service account to which the key belongs; cannot be changed"
+        None,
+        description="Subject of the service account to which the key belongs; cannot be changed",
+        json_schema_extra=refers_to("service-account"),
     )
     allowed_networks: list[str] | None = Field(None, description="CIDR; an empty list allows every address")
     expires_at: Moment | None = None
-    expires_in_seconds: int | None = None
+    expires_in_seconds: int | None = Field(None, json_schema_extra=NOT_IN_FILES)
 
 
 class ApiKeyAnswer(NamedResourceAnswer):
@@ -96,7 +100,10 @@ class ApiKeyAnswer(NamedResourceAnswer):
         """Return the answer about a key; that of a new key has its secret."""
         principal = key.account.principal
         status = ApiKeyStatus.ACTIVE if key.is_live(now) else ApiKeyStatus.EXPIRED
-        same = ("id", "org_id", "name", "expires_at", "last_used_at", "created_by", "created_at", "updated_at")
+        same = (
+            *("id", "org_id", "name", "managed_by", "expires_at", "last_used_at"),
+            *("created_by", "created_at", "updated_at"),
+        )
         values = {name: getattr(key, name) for name in same} | {
             "masked_key": f"{key.shown}…",
             "status": ApiKeyStatus.REVOKED if key.revoked_at else status,
@@ -145,7 +152,7 @@ class MachineChangeRequest(ResourceBody):
     read_only = ResourceBody.read_only | {"name"}
 
     description: str | None = None
-    connection_names: list[str] | None = None
+    connection_names: list[str] | None = Field(None, json_schema_extra=refers_to("connection"))
     attributes: dict[str, str] | None = None
     access_duration_seconds: int | None = Field(None, description="Lifetime of new credentials; default: 30 days")
 
@@ -188,10 +195,12 @@ def issued_answer(issued: Issued, info: ServerAddresses) -> IssuedCredentialAnsw
     return IssuedCredentialAnswer(
         **{name: getattr(credential, name) for name in names},
         status=CredentialStatus.ACTIVE,
+        in_browser=credential.login_id is not None,
         connection_name=issued.connection.name,
         connection_type=issued.connection.type,
         connection_subtype=issued.connection.subtype,
         password=issued.password.reveal(),
+        client_certificate=ClientCertificateAnswer.from_issued(issued),
         host=info.native[issued.connection.subtype].host,
         port=info.native[issued.connection.subtype].port,
         database=issued.connection.default_database,

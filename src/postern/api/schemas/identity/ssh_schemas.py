@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import AliasPath, Field
 
-from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
+from postern.api.schemas.common import Answer, AttributeAnswer, Body, NamedResourceAnswer, ResourceBody
 from postern.domain.targets.host_key import HostKey
 from postern.services.identity.logins.ssh_logins import SshLoginRequest
 
@@ -20,7 +20,9 @@ class SshKeyRequest(Body):
     public_key: str = Field(description="One line, as in ~/.ssh/id_ed25519.pub; a comment at its end is dropped")
 
 
-class SshKeyAnswer(NamedResourceAnswer):
+class SshKeyAnswer(AttributeAnswer):
+    id: UUID
+    name: str
     user_id: UUID
     algorithm: str = Field(validation_alias=AliasPath("key", "algorithm"))
     public_key: str = Field(validation_alias=AliasPath("key", "text"))

@@ -7,7 +7,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasPath, Field
 
-from postern.api.schemas.common import Answer, AttributeAnswer, Body, ResourceBody, SortedNames
+from postern.api.schemas.common import (
+    MANAGED_BY,
+    Answer,
+    AttributeAnswer,
+    Body,
+    ResourceBody,
+    SortedNames,
+    refers_to,
+    secret,
+)
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.principal import PrincipalKind, PrincipalStatus
 from postern.domain.secret import Secret
@@ -24,6 +33,7 @@ class AccountAnswer(AttributeAnswer):
     status: PrincipalStatus = Field(validation_alias=AliasPath("principal", "status"))
     groups: SortedNames = Field(validation_alias=AliasPath("principal", "groups"))
     role: str = Field(validation_alias=AliasPath("principal", "role"), description="admin, auditor or standard")
+    managed_by: str | None = Field(description=MANAGED_BY)
     created_at: datetime | None
 
 
@@ -47,6 +57,9 @@ class UserInfoAnswer(UserAnswer):
     login_method: LoginMethod | None = Field(description="Null for an API key, and for a token of the provider")
     login_expires_at: datetime | None
     api_key: str | None = Field(description="Name of the API key in use, if any")
+    changes_position: str = Field(
+        description="Place in the stream of changes when this was read, for `after` of `GET /events/stream`"
+    )
 
 
 _ONLY_OWN = {*UserInfoAnswer.model_fields} - {*UserAnswer.model_fields}
@@ -60,8 +73,10 @@ class UserChange(ResourceBody):
     status: Annotated[PrincipalStatus, Field(strict=False)] | None = Field(
         None, description="Unchanged if PUT leaves it out"
     )
-    groups: list[str] | None = None
-    password: str | None = Field(None, description="At least 12 characters; ends the user's tokens")
+    groups: list[str] | None = Field(None, json_schema_extra=refers_to("group"))
+    password: str | None = Field(
+        None, description="At least 12 characters; ends the user's tokens", json_schema_extra=secret("")
+    )
 
     def fields(self) -> dict[str, Any]:
         values = super().fields()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from postern.api.schemas.common import NamedResourceAnswer, ResourceBody, SortedNames
+from postern.api.schemas.common import NamedResourceAnswer, ResourceBody, SortedNames, refers_to
 from postern.domain.reviews.review_rule import AccessType
 
 Kind = Annotated[
@@ -23,7 +23,10 @@ class ReviewRuleRequest(ResourceBody):
     description: str | None = None
     access_type: Kind
     connections: list[str] | None = Field(
-        None, alias="connection_names", description="Names or identifiers; answers have names"
+        None,
+        alias="connection_names",
+        description="Names or identifiers; answers have names",
+        json_schema_extra=refers_to("connection"),
     )
     connection_tags: dict[str, str] | None = Field(
         None, description="Covers also every connection with all of these tags; an empty map covers none"
@@ -32,13 +35,17 @@ class ReviewRuleRequest(ResourceBody):
         None,
         alias="approval_required_groups",
         description="Groups whose members need approval; empty: all users",
+        json_schema_extra=refers_to("group"),
     )
     skip_groups: list[str] | None = Field(
         None,
         alias="skip_review_groups",
         description="Groups whose members need none; only if approval_required_groups is empty",
+        json_schema_extra=refers_to("group"),
     )
-    reviewers_groups: list[str] = Field(description="Groups whose members can approve; at least one")
+    reviewers_groups: list[str] = Field(
+        description="Groups whose members can approve; at least one", json_schema_extra=refers_to("group")
+    )
     all_groups: bool | None = Field(
         None,
         alias="all_groups_must_approve",
@@ -51,6 +58,7 @@ class ReviewRuleRequest(ResourceBody):
         None,
         alias="force_approval_groups",
         description="Groups whose members can approve alone; such an approval is marked",
+        json_schema_extra=refers_to("group"),
     )
     max_duration: int | None = Field(None, alias="access_max_duration", description=_LONGEST)
 

@@ -18,7 +18,6 @@ from postern.domain.reviews.review import (
     ReviewedCredential,
     ReviewKind,
     ReviewOutcome,
-    ReviewStatus,
     Vote,
 )
 from postern.domain.reviews.review_groups import (
@@ -30,6 +29,7 @@ from postern.domain.reviews.review_groups import (
     progress,
     shows_estimate,
 )
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.time_window import TIME_RANGE, TimeWindow, configuration, time_window
 from postern.errors import Invalid
 

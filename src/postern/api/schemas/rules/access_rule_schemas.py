@@ -6,10 +6,11 @@ from datetime import datetime
 
 from pydantic import Field
 
-from postern.api.schemas.common import Answer, NamedResourceAnswer, ResourceBody, SortedNames
+from postern.api.schemas.common import Answer, NamedResourceAnswer, ResourceBody, SortedNames, refers_to
 from postern.domain.reviews.review import ApprovalRequirement
 from postern.domain.rules.access import Decision, Ground, explain
 from postern.domain.rules.access_rule import AccessRule
+from postern.domain.rules.network_rule import NetworkRule
 from postern.domain.sessions.session import Verb
 from postern.services.reviews.requirement_lookup import RequiredReviews
 from postern.services.rules.access_rules import Explained
@@ -18,9 +19,14 @@ from postern.services.rules.access_rules import Explained
 class AccessRuleRequest(ResourceBody):
     name: str
     description: str | None = None
-    groups: list[str] = Field(description="Groups whose members can see and use the connections")
+    groups: list[str] = Field(
+        description="Groups whose members can see and use the connections", json_schema_extra=refers_to("group")
+    )
     connections: list[str] | None = Field(
-        None, alias="connection_names", description="Names or identifiers; answers have names"
+        None,
+        alias="connection_names",
+        description="Names or identifiers; answers have names",
+        json_schema_extra=refers_to("connection"),
     )
     connection_tags: dict[str, str] | None = Field(
         None, description="Covers also every connection with all of these tags; an empty map covers none"
@@ -43,6 +49,15 @@ class OtherRuleAnswer(Answer):
     @classmethod
     def of(cls, rule: AccessRule) -> OtherRuleAnswer:
         return cls(rule=rule.name, groups=sorted(rule.groups))
+
+
+class NetworkLimitAnswer(Answer):
+    rule: str
+    allowed_networks: list[str]
+
+    @classmethod
+    def of(cls, rule: NetworkRule) -> NetworkLimitAnswer:
+        return cls(rule=rule.name, allowed_networks=list(rule.allowed_networks))
 
 
 class ApprovalRequirementAnswer(Answer):
@@ -121,6 +136,9 @@ class ConnectionAccessAnswer(Answer):
         description="While access control is off: what would apply if it was on; for administrators and auditors only"
     )
     reviews: list[ReviewNeededAnswer] = Field(description="Required approvals, to connect and to run scripts")
+    network_rules: list[NetworkLimitAnswer] = Field(
+        description="Network rules, each of which must allow the client's address; for administrators and auditors only"
+    )
 
     @classmethod
     def of(cls, explained: Explained) -> ConnectionAccessAnswer:
@@ -137,4 +155,5 @@ class ConnectionAccessAnswer(Answer):
             would_allow=[OtherRuleAnswer.of(rule) for rule in explained.others],
             once_enforced=EnforcedAccessAnswer.of(explained.once_enforced) if explained.once_enforced else None,
             reviews=[ReviewNeededAnswer.of(needed) for needed in explained.reviews],
+            network_rules=[NetworkLimitAnswer.of(rule) for rule in explained.networks],
         )

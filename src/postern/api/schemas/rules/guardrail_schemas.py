@@ -17,7 +17,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
+from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody, refers_to
 from postern.domain.rules.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.rules.statement import Effect
 
@@ -35,7 +35,9 @@ class RuleBody(Body):
     case_sensitive: bool = Field(False, description="For deny_words_list")
     effects: list[Annotated[Effect, Field(strict=False)]] | None = Field(None, description="For deny_statements")
     objects: list[str] | None = Field(
-        None, description="For deny_statements: schema, schema.table, schema.*, *.table, function(), schema.function()"
+        None,
+        description="For deny_statements: schema, schema.table, schema.*, *.table, function(), schema.function(), "
+        "/path, /path/*",
     )
     unknown: Annotated[Unknown | None, Field(strict=False)] = Field(
         None, description="What happens to a statement that cannot be analysed; default: `action`"
@@ -73,7 +75,9 @@ class GuardrailRequest(ResourceBody):
     enabled: bool | None = Field(
         None, description="Default: true; false: it does not apply, and can be tried and simulated"
     )
-    connection_ids: list[str] | None = Field(None, description="Left out or null: unchanged")
+    connection_ids: list[str] | None = Field(
+        None, description="Left out or null: unchanged", json_schema_extra=refers_to("connection")
+    )
     input: RulesBody | None = None
     output: RulesBody | None = None
 

@@ -22,7 +22,7 @@ from postern.services.rules.guardrail_trials import Period
 class DraftBody(Body):
     """A guardrail that is not saved, or rules instead of the saved ones."""
 
-    read_only = GuardrailRequest.read_only
+    read_only = GuardrailRequest.read_only | {"managed_by"}
 
     name: str = "draft"
     description: str | None = None

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
+from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody, refers_to
 from postern.domain.rules.masking import CustomType, DetectedType, Strategy, Strictness, TypeGroup
 from postern.domain.rules.masking_presets import MaskingPreset
 from postern.services.rules.masking_rules import MaskedSamples, Samples
@@ -57,7 +57,9 @@ class MaskingRuleBody(ResourceBody):
 
 
 class MaskingRuleRequest(MaskingRuleBody):
-    connection_ids: list[str] | None = Field(None, description="Left out or null: unchanged")
+    connection_ids: list[str] | None = Field(
+        None, description="Left out or null: unchanged", json_schema_extra=refers_to("connection")
+    )
 
 
 class MaskingTestRequest(Body):

@@ -8,7 +8,15 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
-from postern.api.schemas.common import Answer, AttributeAnswer, Body, NamedResourceAnswer, ResourceBody
+from postern.api.schemas.common import (
+    Answer,
+    AttributeAnswer,
+    Body,
+    NamedResourceAnswer,
+    ResourceBody,
+    refers_to,
+    secret,
+)
 from postern.domain.issues.issue import (
     DEFAULT_TRANSITION,
     Asset,
@@ -78,7 +86,7 @@ class IssueTemplateRequest(ResourceBody):
     project_key: str
     request_type_id: str
     description: str | None = None
-    connection_ids: list[str] | None = Field(None, description=_CONNECTIONS)
+    connection_ids: list[str] | None = Field(None, description=_CONNECTIONS, json_schema_extra=refers_to("connection"))
     transition: str | None = Field(
         None, alias="issue_transition_name_on_close", description=f"Left out or null: {DEFAULT_TRANSITION}"
     )
@@ -197,6 +205,7 @@ class TrackerRequest(Body):
     token: str | None = Field(
         None,
         description="Never shown. POST requires it; PUT without it keeps it, if kind, url and authority do not change",
+        json_schema_extra=secret("url"),
     )
     authority: str = Field("", description="PEM of the tracker's CA; empty if it is publicly trusted")
     enabled: bool = True

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody, SortedNames
+from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody, SortedNames, refers_to
 from postern.domain.runbook import RunbookPattern
 
 _PREFIX = "Beginning of the file's path, compared exactly: `deploy/` is a folder; empty: all files"
@@ -25,8 +25,15 @@ class RunbookRuleRequest(ResourceBody):
     name: str
     description: str | None = None
     runbooks: list[RunbookPatternFields] = Field(description="Repositories; at least one")
-    connections: list[str] = Field(description="Names or identifiers; empty: every connection. Answers have names")
-    groups: list[str] = Field(alias="user_groups", description="Groups whose members can run them; empty: all users")
+    connections: list[str] = Field(
+        description="Names or identifiers; empty: every connection. Answers have names",
+        json_schema_extra=refers_to("connection"),
+    )
+    groups: list[str] = Field(
+        alias="user_groups",
+        description="Groups whose members can run them; empty: all users",
+        json_schema_extra=refers_to("group"),
+    )
 
     def fields(self) -> dict[str, Any]:
         values = super().fields()

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 
-from postern.api.schemas.common import Answer, NamedResourceAnswer, ResourceBody, SortedNames
+from postern.api.schemas.common import Answer, NamedResourceAnswer, ResourceBody, SortedNames, refers_to, secret
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import Session
 
@@ -23,15 +23,26 @@ class RunbookScheduleRequest(ResourceBody):
     }
 
     name: str
-    connection: str = Field(alias="connection_name", description="Name or identifier; answers have the name")
-    repository: str | None = Field(None, description="Name or address; default: the only repository")
+    connection: str = Field(
+        alias="connection_name",
+        description="Name or identifier; answers have the name",
+        json_schema_extra=refers_to("connection"),
+    )
+    repository: str | None = Field(
+        None,
+        description="Name or address; default: the only repository",
+        json_schema_extra=refers_to("runbook-repository"),
+    )
     file: str = Field(alias="file_name", description="Path from the root of the repository")
     cron: str = Field(description=CRON)
     zone: str | None = Field(None, alias="timezone", description="IANA time zone of these times; default: UTC")
-    parameters: dict[str, str] | None = Field(None, description=f"Replaces all; {_KEPT}")
+    parameters: dict[str, str] | None = Field(
+        None, description=f"Replaces all; {_KEPT}", json_schema_extra=secret("parameter_names")
+    )
     tracker_fields: dict[str, str] | None = Field(
         None,
         description=f"Fields of the connection's issue template, by the tracker's names; replaces all; {_KEPT}",
+        json_schema_extra=secret("tracker_field_names"),
     )
     enabled: bool | None = None
 

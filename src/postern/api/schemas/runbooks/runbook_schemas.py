@@ -11,7 +11,7 @@ from uuid import UUID
 from pydantic import Field
 
 from postern.api.paging import ListAnswer, make_list_answer
-from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody
+from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody, secret
 from postern.domain.lists import Listed, Page
 from postern.domain.runbook import REPOSITORY_SECRETS, Repository
 from postern.domain.secret import Secret
@@ -149,10 +149,14 @@ class RepositoryRequest(ResourceBody):
 
     git_url: str = Field(description="https://…, ssh://… or user@host:path")
     git_user: str | None = None
-    git_password: str | None = Field(None, description="Or a token. Never shown")
+    git_password: str | None = Field(
+        None, description="Or a token. Never shown", json_schema_extra=secret("secrets_set")
+    )
     ssh_user: str | None = Field(None, description="Default: `git`")
-    ssh_key: str | None = Field(None, description="A private key. Never shown")
-    ssh_keypass: str | None = Field(None, description="Passphrase of the key. Never shown")
+    ssh_key: str | None = Field(None, description="A private key. Never shown", json_schema_extra=secret("secrets_set"))
+    ssh_keypass: str | None = Field(
+        None, description="Passphrase of the key. Never shown", json_schema_extra=secret("secrets_set")
+    )
     ssh_known_hosts: str | None = Field(None, description="The server's host keys, as lines of a known_hosts file")
     branch: str | None = Field(None, alias="git_branch", description="Default: the repository's own")
     hook_ttl: int | None = Field(

@@ -38,7 +38,7 @@ class LoginMethodAnswer(Answer):
 
 
 class PublicServerInfoAnswer(Answer):
-    auth_method: str = Field(description="local, oidc or saml")
+    auth_method: str = Field(description="local, oidc, saml or ldap")
     setup_required: bool = Field(
         description="True: no user can log in yet, because the first administrator is not set up"
     )
@@ -58,7 +58,7 @@ def _native_fields() -> dict[str, Any]:
     """Return the fields `NAME_host`, `NAME_port` and `NAME_proxy_enabled` of each protocol with a listener."""
     fields: dict[str, Any] = {}
     for name in NATIVE:
-        enabled = Field(description=f"Whether the listener for native {PROTOCOLS[name].servers} clients is enabled")
+        enabled = Field(description=f"Whether the listener for native clients of {PROTOCOLS[name].servers} is enabled")
         fields |= {f"{name}_host": (str, ...), f"{name}_port": (int, ...), f"{name}_proxy_enabled": (bool, enabled)}
     return fields
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import AliasPath, BeforeValidator, Field
 
-from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody, SortedNames
+from postern.api.schemas.common import Answer, Body, NamedResourceAnswer, ResourceBody, SortedNames, secret
 from postern.domain.event import EventKind
 from postern.domain.sink import Delivery, DeliveryState, SinkKind, SinkScope, SinkStatus
 from postern.services.notifications.chat_fields import secret_values
@@ -54,7 +54,9 @@ class SinkRequest(ResourceBody):
     with_script: bool | None = Field(None, description="Whether events of sessions contain their script")
     authority: str | None = Field(None, description="PEM of the receiver's CA; empty if it is publicly trusted")
     headers: dict[str, str] | None = Field(
-        None, description="Sent with each request; never shown. If left out, they keep their values"
+        None,
+        description="Sent with each request; never shown. If left out, they keep their values",
+        json_schema_extra=secret("header_names"),
     )
     options: dict[str, str] | None = Field(
         None, description="slack: channel, app_id, team_id; email: from, to (separated by commas)"
@@ -63,6 +65,7 @@ class SinkRequest(ResourceBody):
         None,
         description="Never shown; those left out keep their values. slack: bot_token, signing_secret; email: "
         "username, password; teams and apprise: url",
+        json_schema_extra=secret("key_names", keeps=True),
     )
     scope: ScopeBody | None = Field(None, description="Reviews for which it gets events")
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from postern.api.paging import ListAnswer
 from postern.api.schemas.common import Answer, Body
 from postern.domain.sessions.retention import WHOLE_ORGANISATION, LegalHold, Preview, Purge, PurgeScope, Retention
 from postern.services.recordings.recording_retention import RetentionView
@@ -59,8 +60,8 @@ class RetentionAnswer(Answer):
         )
 
 
-class RetentionsAnswer(Answer):
-    data: list[RetentionAnswer] = Field(description="Retentions of connections that have their own, by name")
+class RetentionsAnswer(ListAnswer[RetentionAnswer]):
+    """The retentions of connections that have their own, by name."""
 
 
 class PreviewAnswer(Answer):

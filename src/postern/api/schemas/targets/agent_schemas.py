@@ -46,7 +46,7 @@ class AgentAnswer(NamedResourceAnswer):
     @classmethod
     def from_agent(cls, agent: Agent, *, online: bool) -> AgentAnswer:
         """Return the answer about an agent; that of a new key has it."""
-        same = ("id", "name", "mode", "created_at", "updated_at", "last_seen")
+        same = ("id", "name", "mode", "created_at", "updated_at", "last_seen", "managed_by")
         values = {name: getattr(agent, name) for name in same} | {name: agent.facts.get(name) for name in FACTS}
         values["status"] = AgentStatus.CONNECTED if online else AgentStatus.DISCONNECTED
         return IssuedAgentKeyAnswer(**values, key=agent.key.reveal()) if agent.key else cls(**values)

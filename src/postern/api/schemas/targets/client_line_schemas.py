@@ -29,7 +29,8 @@ class ClientLineAnswer(AttributeAnswer):
     text: str = Field(description="A shell command, or the form's text; quoted as its reader needs it")
     password: PasswordSource = Field(
         description="How the client gets the password: `prompt` (it asks), `environment` (from the variable), "
-        "`setting` (a program gives it to its driver separately), `line` (it is in the text)"
+        "`setting` (a program gives it to its driver separately), `line` (it is in the text), `certificate` (there is "
+        "none: the client uses the files of `client_certificate`)"
     )
     variable: str = Field(description="Environment variable from which the client reads the password; empty: none")
 
@@ -47,6 +48,35 @@ class GatewayIdentityAnswer(Answer):
     )
 
 
+class ClientCertificateAnswer(Answer):
+    """A client certificate with its private key, which is shown only once."""
+
+    certificate: str = Field(description="PEM; valid as long as the credential")
+    private_key: str = Field(description="PEM, not encrypted; the gateway does not store it")
+    serial_number: str = Field(description="Hexadecimal; in the metadata of its sessions")
+    certificate_file: str = Field(description="File of the lines that must contain `certificate`")
+    key_file: str = Field(description="File of the lines that must contain `private_key`")
+
+    @classmethod
+    def from_issued(cls, issued: Issued) -> ClientCertificateAnswer | None:
+        """Return the certificate of a new credential; None where clients log in by password."""
+        if issued.certificate is None:
+            return None
+        certificate_file, key_file = certificate_files(issued.connection.name)
+        return cls(
+            certificate=issued.certificate.pem,
+            private_key=issued.certificate.key.reveal(),
+            serial_number=issued.certificate.serial,
+            certificate_file=certificate_file,
+            key_file=key_file,
+        )
+
+
+def certificate_files(connection: str) -> tuple[str, str]:
+    """Return the file names in the lines for a certificate and its key, as CA_FILE."""
+    return f"{connection}.crt", f"{connection}.key"
+
+
 def client_lines(issued: Issued, info: ServerAddresses) -> list[ClientLineAnswer]:
     """Return how each client of the connection's protocol logs in; none if the protocol has no client."""
     connection = issued.connection
@@ -54,6 +84,7 @@ def client_lines(issued: Issued, info: ServerAddresses) -> list[ClientLineAnswer
     if find_client is None:
         return []
     client, address = find_client(), info.native[connection.subtype]
+    files = [Path(name) for name in certificate_files(connection.name)] if issued.certificate else [None, None]
     credential = NativeCredential(
         issued.credential.username,
         issued.password,
@@ -61,6 +92,9 @@ def client_lines(issued: Issued, info: ServerAddresses) -> list[ClientLineAnswer
         address.port,
         connection.default_database or client.default_database,
         Path(CA_FILE) if info.ca_certificate else None,
+        certificate=files[0],
+        key=files[1],
+        web_url=(info.apps.url_of(connection) if info.apps else None) or "",
     )
     return [ClientLineAnswer.of(line) for line in client.lines(credential)]
 

@@ -13,6 +13,7 @@ from pydantic import Field
 from postern.api.paging import FacetAnswer, ListAnswer
 from postern.api.schemas.common import (
     DEPRECATED,
+    NOT_IN_FILES,
     SPOKEN_SUBTYPES,
     SUBTYPE_NAMES,
     SUBTYPE_SPELLINGS,
@@ -22,8 +23,13 @@ from postern.api.schemas.common import (
     Identifier,
     NamedResourceAnswer,
     ResourceBody,
+    refers_to,
 )
-from postern.api.schemas.targets.client_line_schemas import ClientLineAnswer, GatewayIdentityAnswer
+from postern.api.schemas.targets.client_line_schemas import (
+    ClientCertificateAnswer,
+    ClientLineAnswer,
+    GatewayIdentityAnswer,
+)
 from postern.domain.identity.credential import Credential, CredentialStatus
 from postern.domain.reference import is_reference
 from postern.domain.secret import Secret
@@ -31,6 +37,7 @@ from postern.domain.targets.connection import ConnectionStatus, ConnectionType, 
 from postern.domain.targets.connection_use import OWN_SESSIONS, ConnectionAccess, ConnectionFacet
 from postern.domain.targets.target_keys import readable_values
 from postern.domain.targets.target_task import TargetStatus, TargetTest
+from postern.services.identity.app_logins import AppAddresses
 from postern.services.targets.connections import ConnectionView
 
 Mode = Annotated[Toggle, Field(strict=False)]
@@ -40,15 +47,15 @@ Type = Annotated[ConnectionType, Field(strict=False)]
 
 class ConnectionRequest(ResourceBody):
     read_only: ClassVar[frozenset[str]] = ResourceBody.read_only | {
-        *("managed_by", "status", "guardrails_advisory", "warnings"),
+        *("status", "guardrails_advisory", "warnings"),
         *("agent_name", "target", "target_status", "last_test"),
-        *("access", "activity"),
+        *("access", "activity", "url"),
     }
     nullable = frozenset({"access_max_duration", "issue_template_id"})
 
     name: str
     type: Type
-    agent_id: Identifier
+    agent_id: Identifier = Field(json_schema_extra=refers_to("agent"))
     access_mode_connect: Mode
     access_mode_exec: Mode
     access_mode_runbooks: Mode
@@ -66,8 +73,8 @@ class ConnectionRequest(ResourceBody):
     )
     access_fresh_factor: OptionalMode = Field(
         None,
-        description="Users of the web terminal must have confirmed their login in the last ten minutes, with "
-        "`POST /api/login/step-up`; disabled by default",
+        description="Users of the web terminal, and of applications in a browser, must have confirmed their login in "
+        "the last ten minutes before they open it, with `POST /api/login/step-up`; disabled by default",
     )
     command: list[str] | None = Field(
         None,
@@ -76,23 +83,32 @@ class ConnectionRequest(ResourceBody):
     )
     connection_tags: dict[str, str] | None = None
     description: str | None = Field(None, description="What it is for, for its users; at most 10,000 characters")
-    default_database: str | None = Field(None, description="Stored as the secret attribute `DB`; null: unchanged")
-    force_approve_groups: list[str] | None = None
-    guardrail_rules: list[str] | None = Field(None, description="Left out or null: unchanged")
-    issue_template_id: str | None = Field(None, alias="tracker_issue_template_id", description="Null or empty: none")
+    default_database: str | None = Field(
+        None, description="Stored as the secret attribute `DB`; null: unchanged", json_schema_extra=NOT_IN_FILES
+    )
+    force_approve_groups: list[str] | None = Field(None, json_schema_extra=refers_to("group"))
+    guardrail_rules: list[str] | None = Field(
+        None, description="Left out or null: unchanged", json_schema_extra=NOT_IN_FILES
+    )
+    issue_template_id: str | None = Field(
+        None, alias="tracker_issue_template_id", description="Null or empty: none", json_schema_extra=NOT_IN_FILES
+    )
     redact_enabled: bool | None = Field(
         None,
         description="Masks `redact_types`, or the default types if none are given; giving only types sets it to true",
     )
     redact_types: list[str] | None = None
     resource_name: str | None = None
-    reviewers: list[str] | None = None
+    reviewers: list[str] | None = Field(None, json_schema_extra=refers_to("group"))
     secret: dict[str, str | None] | None = Field(
         None,
         description="Left out or null: unchanged; else it replaces all keys: a null value keeps the stored value of "
         "its key, and keys that are left out are removed",
+        json_schema_extra={"x-secret": "secret", "x-keeps": True, "x-encoding": "base64", "x-readable": "target"},
     )
-    tags: list[str] | None = Field(None, description="Use connection_tags instead", json_schema_extra=DEPRECATED)
+    tags: list[str] | None = Field(
+        None, description="Use connection_tags instead", json_schema_extra=DEPRECATED | NOT_IN_FILES
+    )
 
     def fields(self) -> dict[str, Any]:
         return {name: _inward(name, value) for name, value in super().fields().items()}
@@ -131,7 +147,6 @@ class ConnectionAnswer(NamedResourceAnswer):
         description="Public settings of the target, for administrators only: HOST, PORT, USER, DB, SSLMODE, if they "
         "are set; a reference is shown as it is"
     )
-    managed_by: str | None
     access_mode_connect: Toggle
     access_mode_exec: Toggle
     access_mode_runbooks: Toggle
@@ -162,10 +177,11 @@ class ConnectionAnswer(NamedResourceAnswer):
         description="Its keys, for administrators only; a value is null, unless it is a reference, which is not secret"
     )
     tags: list[str] = Field(description="Use connection_tags instead", json_schema_extra=DEPRECATED)
+    url: str | None = Field(description="Where people open it in a browser; null if no browser can")
     warnings: list[str] = Field(description="Settings that have no effect, such as types while redact_enabled is false")
 
     @classmethod
-    def from_view(cls, view: ConnectionView, *, with_keys: bool) -> Self:
+    def from_view(cls, view: ConnectionView, addresses: AppAddresses, *, with_keys: bool) -> Self:
         connection = view.connection
         same: dict[str, Any] = dict(zip(_SAME, _same_of(connection), strict=True))
         return cls(
@@ -177,6 +193,7 @@ class ConnectionAnswer(NamedResourceAnswer):
             target=readable_values(connection.subtype, connection.secret) if with_keys else {},
             tracker_issue_template_id=connection.issue_template_id,
             secret=_without_values(connection.secret) if with_keys else {},
+            url=addresses.url_of(connection),
         )
 
 
@@ -184,7 +201,7 @@ class ConnectionAnswer(NamedResourceAnswer):
 _DERIVED = frozenset(
     {
         *("status", "agent_name", "target_status", "last_test", "target"),
-        *("secret", "tracker_issue_template_id"),
+        *("secret", "tracker_issue_template_id", "url"),
     }
 )
 _SAME = [name for name in ConnectionAnswer.model_fields if name not in _DERIVED]
@@ -266,20 +283,25 @@ class CredentialAnswer(Answer):
     expires_at: datetime | None
     revoked_at: datetime | None
     status: CredentialStatus
+    in_browser: bool = Field(description="Whether a browser got it to open the connection; it ends with its login")
 
     @classmethod
     def of(cls, credential: Credential, connection_name: str, now: datetime) -> CredentialAnswer:
         names = ("id", "username", "created_at", "expires_at", "revoked_at")
         same = {name: getattr(credential, name) for name in names}
-        return cls(**same, connection_name=connection_name, status=credential.status(now))
+        is_of_browser = credential.login_id is not None
+        return cls(**same, connection_name=connection_name, status=credential.status(now), in_browser=is_of_browser)
 
 
 class IssuedCredentialAnswer(CredentialAnswer):
-    """The only answer that contains the password."""
+    """The only answer that contains the password, or the private key."""
 
     connection_type: str
     connection_subtype: str
-    password: str
+    password: str = Field(description="Empty where clients log in by certificate")
+    client_certificate: ClientCertificateAnswer | None = Field(
+        None, description="For subtype tcp, whose clients log in by certificate; otherwise null"
+    )
     host: str
     port: int
     database: str | None

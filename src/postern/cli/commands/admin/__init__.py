@@ -12,12 +12,17 @@ GROUPS = {
     "agents": Lazy(f"{_AT}.agent_admin:agents", "List and manage agents and their keys."),
     "users": Lazy(f"{_AT}.user_admin:users", "List and manage users."),
     "groups": Lazy(f"{_AT}.group_admin:groups", "List and manage groups."),
-    "access-rules": Lazy(f"{_AT}.access_rule_admin:access_rules", "Choose which groups see and use which connections."),
+    "network-rules": Lazy(
+        f"{_AT}.rules.network_rule_admin:network_rules", "Choose from which networks users and programs can connect."
+    ),
+    "access-rules": Lazy(
+        f"{_AT}.rules.access_rule_admin:access_rules", "Choose which groups see and use which connections."
+    ),
     "review-rules": Lazy(
-        f"{_AT}.review_rule_admin:review_rules", "Choose who must approve access to which connections."
+        f"{_AT}.rules.review_rule_admin:review_rules", "Choose who must approve access to which connections."
     ),
     "runbook-rules": Lazy(
-        f"{_AT}.runbook_rule_admin:runbook_rules", "Choose who can run which runbooks on which connections."
+        f"{_AT}.rules.runbook_rule_admin:runbook_rules", "Choose who can run which runbooks on which connections."
     ),
     "runbook-repositories": Lazy(
         f"{_AT}.runbook_repository_admin:runbook_repositories", "Choose which repositories runbooks are read from."
@@ -29,6 +34,9 @@ GROUPS = {
     "resources": Lazy(f"{_AT}.resource_admin:resources", "List resources, and delete those without connections."),
     "api-keys": Lazy(f"{_AT}.api_key_admin:api_keys", "Create and revoke API keys."),
     "service-accounts": Lazy(f"{_AT}.service_account_admin:service_accounts", "List and manage service accounts."),
+    "federation-rules": Lazy(
+        f"{_AT}.federation_rule_admin:federation_rules", "Choose which programs of CI systems and clusters log in."
+    ),
     "machines": Lazy(f"{_AT}.machine_admin:machines", "List and manage machine identities and their credentials."),
     "ssh-authorities": Lazy(
         f"{_AT}.ssh_authority_admin:ssh_authorities", "Choose which SSH certificate authorities are trusted."

@@ -10,6 +10,7 @@ from postern.cli.printing import emit, fields, json_option
 from postern.cli.row_commands import confirm, drop_missing, stdin_line, yes_option
 from postern.client.client import Client
 from postern.client.client_shapes import Row
+from postern.domain.identity.auth_config import ACTIVE_DIRECTORY
 
 _KEPT = ("provider_name", "require_second_factor")  # what the API reads as empty when it is left out
 
@@ -26,6 +27,8 @@ def auth() -> None:
     postern admin auth show
     postern admin auth set-oidc https://id.example.com --client-id postern --client-secret-stdin < secret
     postern admin auth set-saml --metadata-url https://id.example.com/metadata
+    postern admin auth set-ldap ldaps://ldap.example.com --base-dn dc=example,dc=com \\
+      --bind-dn cn=postern,dc=example,dc=com --bind-password-stdin < secret
     postern admin auth set-local --require-second-factor
     """
 
@@ -44,7 +47,7 @@ def _now(api: Client) -> Row:
 
 
 def _show(settings: Row) -> None:
-    oidc, saml = settings["oidc_config"] or {}, settings["saml_config"] or {}
+    oidc, saml, ldap = (settings[f"{name}_config"] or {} for name in ("oidc", "saml", "ldap"))
     fields(
         [
             ("method", settings["auth_method"]),
@@ -54,6 +57,7 @@ def _show(settings: Row) -> None:
             ("second factor required", settings["require_second_factor"]),
             *((f"oidc {name.replace('_', ' ')}", value) for name, value in oidc.items()),
             *((f"saml {name.replace('_', ' ')}", value) for name, value in saml.items()),
+            *((f"ldap {name.replace('_', ' ')}", value) for name, value in ldap.items()),
         ]
     )
 
@@ -126,6 +130,71 @@ def set_saml(
     _set("saml", drop_missing(idp_metadata_url=idp_metadata_url, idp_metadata=text, groups_claim=groups_claim), **typed)
 
 
+@auth.command("set-ldap")
+@click.argument("urls", metavar="[URL]...", nargs=-1)
+@click.option("--base-dn", help="Entry below which users are.")
+@click.option("--bind-dn", help="Account that searches for users.")
+@click.option("--bind-password-stdin", is_flag=True, help="Read the password of that account from standard input.")
+@click.option("--bind-template", help="How users log in without a search, such as {user}@corp.example.")
+@click.option("--start-tls/--no-start-tls", default=None, help="Begin TLS on ldap:// connections.")
+@click.option("--ldap-ca", type=click.File(), help="File with the CA certificates of the servers (PEM).")
+@click.option("--active-directory", is_flag=True, help="Use the attributes of Active Directory.")
+@click.option("--user-filter", help="Filter that finds a user; {user} is the name.  [default: (uid={user})]")
+@click.option("--email-attribute", help="Attribute with the e-mail address.  [default: mail]")
+@click.option("--name-attribute", help="Attribute with the display name.  [default: cn]")
+@click.option("--id-attribute", help="Attribute with the permanent identifier.  [default: entryUUID]")
+@click.option("--login-attribute", help="Attribute with the name for {user} in --group-filter.  [default: uid]")
+@click.option("--group-base-dn", help="Entry below which groups count.  [default: the base DN]")
+@click.option("--group-filter", help="Filter that finds the groups of {dn} or {user}.  [default: memberOf]")
+@click.option("--nested-groups/--no-nested-groups", default=None, help="Also groups of groups, in Active Directory.")
+@click.option(
+    "--require-second-factor/--no-require-second-factor",
+    default=None,
+    help="Require a second factor from every user, or from none.",
+)
+@_common
+def set_ldap(
+    urls: tuple[str, ...],
+    bind_password_stdin: bool,
+    ldap_ca: IO[str] | None,
+    active_directory: bool,
+    base_dn: str | None,
+    bind_dn: str | None,
+    bind_template: str | None,
+    start_tls: bool | None,
+    user_filter: str | None,
+    email_attribute: str | None,
+    name_attribute: str | None,
+    id_attribute: str | None,
+    login_attribute: str | None,
+    group_base_dn: str | None,
+    group_filter: str | None,
+    nested_groups: bool | None,
+    **typed: Any,
+) -> None:
+    """Let users log in with the passwords of an LDAP directory or Active Directory. Options that you leave out stay as
+    they are; URLs are tried in their order."""
+    given = drop_missing(
+        urls=urls,
+        base_dn=base_dn,
+        bind_dn=bind_dn,
+        bind_template=bind_template,
+        start_tls=start_tls,
+        ca=ldap_ca.read() if ldap_ca else None,
+        user_filter=user_filter,
+        email_attribute=email_attribute,
+        name_attribute=name_attribute,
+        id_attribute=id_attribute,
+        login_attribute=login_attribute,
+        group_base_dn=group_base_dn,
+        group_filter=group_filter,
+        nested_groups=nested_groups,
+    )
+    if bind_password_stdin:
+        given["bind_password"] = stdin_line().reveal()
+    _set("ldap", {**(ACTIVE_DIRECTORY if active_directory else {}), **given}, **typed)
+
+
 def _set(method: str, changes: Row, *, force: bool, yes: bool, as_json: bool, **common: Any) -> None:
     confirm(f"Change the login method of all users of your organisation to {method}?", yes)
     with client() as api:
@@ -133,7 +202,7 @@ def _set(method: str, changes: Row, *, force: bool, yes: bool, as_json: bool, **
         body = {name: now[name] for name in _KEPT} | drop_missing(**common) | {"auth_method": method, "confirm": force}
         if method != "local":
             section = f"{method}_config"
-            before = {name: value for name, value in (now[section] or {}).items() if name != "has_client_secret"}
+            before = {name: value for name, value in (now[section] or {}).items() if not name.startswith("has_")}
             body[section] = before | changes
         changed = api.collection("serverconfig").update("auth", body)
     emit(changed, as_json, _show)

@@ -37,11 +37,15 @@ def _show_credentials(text: str, issued: list[Row]) -> None:
         click.echo(text, err=bool(issued))
     for credential in issued:
         click.echo(f"connection  {credential['connection_name']}")
-        click.echo(f"user        {credential['username']}\npassword    {credential['password']}")
+        click.echo(f"user        {credential['username']}")
+        if certificate := credential.get("client_certificate"):
+            click.echo(f"{certificate['certificate']}{certificate['private_key']}".rstrip())
+        else:
+            click.echo(f"password    {credential['password']}")
         click.echo(f"address     {credential['host']}:{credential['port']}")
         click.echo(f"expires     {local_time(credential['expires_at'])}\n")
     if issued:
-        report_note("The passwords are shown only once.")
+        report_note("The passwords and private keys are shown only once.")
 
 
 machines = resource_group(

@@ -39,6 +39,10 @@ def _show(decision: Row) -> None:
             ("rule", decision["rule"]),
             ("group", decision["group"]),
             *((f"to {review['verb']}", review["reason"]) for review in decision["reviews"]),
+            *(
+                ("only from", f"{', '.join(rule['allowed_networks'])} (network rule {rule['rule']!r})")
+                for rule in decision["network_rules"]
+            ),
         ]
     )
     if preview := decision["once_enforced"]:

@@ -27,10 +27,11 @@ from postern.cli.status import Status, report, report_done, report_note
 from postern.client.client_authentication import ClientAuthentication
 from postern.domain.secret import Secret
 from postern.domain.text import printable
-from postern.errors import Invalid, PosternError, Unauthenticated, Unavailable
+from postern.errors import Denied, Invalid, PosternError, Unauthenticated, Unavailable
 
 DEFAULT_URL = "http://localhost:7480"
-_METHODS = ("local", "oidc", "saml")
+_METHODS = ("local", "oidc", "saml", "ldap")
+_BY_PASSWORD = ("local", "ldap")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +42,31 @@ class LoginInput:
     password_stdin: bool
     no_browser: bool
     api_key: str | None
+    federated: bool
+    token_file: Path | None
+    token_env: str | None
+    audience: str | None
+    rule: str | None
+
+    @property
+    def is_federated(self) -> bool:
+        return self.federated or self.token_file is not None or self.token_env is not None
 
 
 @click.command()
 @click.argument("url", required=False)
-@click.option("--email", help="E-mail address, for a login by password.  [default: asks for it]")
+@click.option(
+    "--email",
+    help="E-mail address, or user name of the LDAP directory, for a login by password.  [default: asks for it]",
+)
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 @click.option("--no-browser", is_flag=True, help="Show a code to confirm in a browser on any machine.")
 @click.option("--api-key", metavar="KEY", help="Log in with this API key; '-' reads it from standard input.")
+@click.option("--federated", is_flag=True, help="Log in with the token of this CI job or pod.")
+@click.option("--token-file", type=click.Path(path_type=Path), help="The same, with the token in this file.")
+@click.option("--token-env", metavar="NAME", help="The same, with the token in this environment variable.")
+@click.option("--audience", help="Audience that GitHub puts into the token.  [default: the gateway's address]")
+@click.option("--rule", help="Federation rule, if several accept the token.")
 @organisation_option("Organisation of your account.  [default: the default organisation]")
 @click.option("--ca", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="CA certificate to trust.")
 @json_option
@@ -65,6 +83,7 @@ def login(url: str | None, organisation: str | None, ca: Path | None, as_json: b
     postern login --email me@example.com --password-stdin < password-file
     postern login --no-browser
     postern login --profile robot --api-key - < key-file
+    postern login --federated https://gateway.example.com:7480
     """
     login_input = LoginInput(**typed)
     environ = profile.environ()
@@ -82,6 +101,9 @@ def login(url: str | None, organisation: str | None, ca: Path | None, as_json: b
     if login_input.api_key is not None:
         show(keep_api_key(environ, gateway, _typed_key(login_input.api_key)), as_json)
         return
+    if login_input.is_federated:
+        show(keep_login(environ, gateway, _exchange(gateway, login_input)), as_json)
+        return
     token = _token(gateway, login_input, same.email if same else "")
     show(keep_login(environ, gateway, token), as_json)
 
@@ -90,13 +112,30 @@ def _token(gateway: Gateway, login_input: LoginInput, last_email: str) -> Secret
     method = _method(gateway)
     if login_input.no_browser:
         return by_device(gateway)
-    if method != "local":
+    if method not in _BY_PASSWORD:
         if login_input.password_stdin or login_input.email:
             raise click.UsageError(f"users log in to {gateway.api_url} in the browser, not by password")
         return by_browser(gateway, method) if has_browser(os.environ) else by_device(gateway)
-    email = login_input.email or click.prompt("E-mail", default=last_email or None, err=True)
+    email = login_input.email or click.prompt(
+        "E-mail" if method == "local" else "User name", default=last_email or None, err=True
+    )
     password = _line() if login_input.password_stdin else _ask("Password")
     return by_password(gateway, email, password, _ask, can_retry=sys.stdin.isatty())
+
+
+def _exchange(gateway: Gateway, login_input: LoginInput) -> Secret:
+    """Return the token of a login for the program that runs this command. Raises Denied, not
+    Unauthenticated: the hint to log in is of no use to a program."""
+    from postern.cli.login.federated_tokens import TokenSource, find_token  # only programs need it
+
+    source = TokenSource(login_input.token_file, login_input.token_env)
+    try:
+        token = find_token(os.environ, source, login_input.audience or gateway.api_url)
+        with gateway.http() as http:
+            return ClientAuthentication(http).exchange_token(token, gateway.organisation, login_input.rule)
+    except Unauthenticated as error:
+        hint = "" if "`" in error.message else "; `postern admin federation-rules list` shows the rules"
+        raise Denied(error.message + hint) from None
 
 
 def _method(gateway: Gateway) -> str:

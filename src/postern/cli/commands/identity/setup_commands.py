@@ -11,7 +11,7 @@ import click
 from postern.cli.commands.identity.login_commands import keep_login, show
 from postern.cli.login import profile
 from postern.cli.login.sign_in_methods import Gateway
-from postern.cli.options import load, organisation_option
+from postern.cli.options import config_option, load, organisation_option
 from postern.cli.printing import emit, json_option
 from postern.client.client import Client
 from postern.domain.secret import Secret
@@ -24,10 +24,16 @@ from postern.wiring.program import program_name
 @click.argument("email", required=False)
 @organisation_option("Organisation of the account.  [default: the default organisation]")
 @click.option("--home", help="Data folder of the gateway.")
+@config_option
 @click.option("--reset-second-factors", is_flag=True, help="Also remove the account's second factors.")
 @json_option
 def setup_link(
-    email: str | None, organisation: str | None, home: str | None, reset_second_factors: bool, as_json: bool
+    email: str | None,
+    organisation: str | None,
+    home: str | None,
+    config: str | None,
+    reset_second_factors: bool,
+    as_json: bool,
 ) -> None:
     """Create a link that sets a password, on the gateway's machine.
 
@@ -39,7 +45,8 @@ def setup_link(
     postern setup-link ann@example.com
     postern setup-link ann@example.com --reset-second-factors
     """
-    link = wiring.make(load("setup-link", home=home), email, organisation, reset_second_factors=reset_second_factors)
+    settings = load("setup-link", config=config, home=home)
+    link = wiring.make(settings, email, organisation, reset_second_factors=reset_second_factors)
     answer = {
         "email": link.email,
         "url": link.url.reveal(),

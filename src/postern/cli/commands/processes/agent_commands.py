@@ -4,8 +4,7 @@ import os
 
 import click
 
-from postern import logs
-from postern.settings import load_agent
+from postern.cli.options import DurationType, config_option, load_agent
 from postern.wiring.processes import agent_process as wiring
 
 
@@ -15,19 +14,16 @@ from postern.wiring.processes import agent_process as wiring
     type=click.Path(dir_okay=False),
     help="TOML file with the policy: what this agent is allowed to serve and reach.",
 )
-@click.option(
-    "--grace", type=click.FloatRange(min=0), help="Seconds that sessions have to end when the agent is stopped."
-)
-def agent(policy: str | None, grace: float | None) -> None:
+@click.option("--grace", type=DurationType(), help="Seconds that sessions have to end when the agent is stopped.")
+@config_option
+def agent(policy: str | None, grace: float | None, config: str | None) -> None:
     """Run an agent near the targets. It opens outbound connections to its gateway and accepts none.
 
-    It needs only its key in the variable POSTERN_KEY; `postern admin agents create NAME` shows the key once. Ctrl-C
-    lets running sessions finish; pressed twice, it ends them at once.
+    It needs only its key in the variable POSTERN_KEY, or in the file that POSTERN_KEY_FILE names; `postern admin agents
+    create NAME` shows the key once. Ctrl-C lets running sessions finish; pressed twice, it ends them at once.
 
     \b
     POSTERN_KEY='grpcs://edge:xagt-...' postern agent
     POSTERN_KEY='grpcs://edge:xagt-...' postern agent --policy /etc/postern/agent.toml
     """
-    settings = load_agent(os.environ, agent_policy=policy, agent_grace=grace)
-    logs.configure(settings.log_level, settings.log_format, "agent")
-    wiring.run(settings, os.environ)
+    wiring.run(load_agent(config=config, agent_policy=policy, agent_grace=grace), os.environ)

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from postern.cli.options import load
+from postern.cli.options import load_process
 from postern.process import die_with_parent
 from postern.wiring.processes import demo_process as wiring
 
@@ -13,4 +13,4 @@ from postern.wiring.processes import demo_process as wiring
 def demo() -> None:
     """The demo database, which the supervisor starts."""
     die_with_parent()
-    sys.exit(wiring.run(load("demo")))
+    sys.exit(wiring.run(load_process("demo")))

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from postern.cli.options import load, settings_options
+from postern.cli.options import load_process, settings_options
 from postern.wiring.processes import machine_processes
 
 
@@ -21,14 +21,15 @@ def up(**flags: Any) -> None:
     a set-up link and a psql command that works, and logs in the command line. The next start uses the same data. Ctrl-C
     stops everything; pressed twice, at once.
 
-    Each option can also be set by an environment variable: POSTERN_API_PORT for --api-port.
+    Each option can also be set by an environment variable, POSTERN_API_PORT for --api-port, or in the configuration
+    file, where it is api_port; an option takes precedence, then the variable.
 
     \b
     postern up
     postern up --home ./data --api-port 8080
     postern up --no-demo
     """
-    machine_processes.run(load("supervisor", **flags), os.environ)
+    machine_processes.run(load_process("supervisor", **flags), os.environ)
 
 
 @click.command()
@@ -39,6 +40,7 @@ def gateway(**flags: Any) -> None:
     Like `postern up --no-demo`: it creates no demo database and no demo connection.
 
     \b
+    postern gateway --config /etc/postern/postern.toml
     postern gateway --host 0.0.0.0 --public-host gateway.example.com --workers 4
     """
-    machine_processes.run(replace(load("supervisor", **flags), demo=False), os.environ)
+    machine_processes.run(replace(load_process("supervisor", **flags), demo=False), os.environ)

@@ -8,7 +8,7 @@ import click
 
 from postern.cli.login import profile
 from postern.cli.login.profile import Profile
-from postern.cli.options import load
+from postern.cli.options import load_process
 from postern.errors import PosternError
 from postern.process import die_with_parent
 from postern.wiring.processes import prepare as wiring
@@ -23,7 +23,7 @@ REFRESH_AFTER = 3600.0  # seconds; the first refresh then returns how long token
 def prepare() -> None:
     """Create what a start needs, when the supervisor runs it, and log in the command line of this user."""
     die_with_parent()
-    _log_in(wiring.run(load("prepare")))
+    _log_in(wiring.run(load_process("prepare")))
 
 
 def _log_in(prepared: wiring.PreparedLogin) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import click
 
-from postern.cli.options import load
+from postern.cli.options import load_process
 from postern.descriptors import raise_limit
 from postern.process import die_with_parent
 from postern.wiring.processes import worker_process as wiring
@@ -14,4 +14,4 @@ def worker(name: str) -> None:
     """A relay worker, which the supervisor starts."""
     die_with_parent()
     raise_limit()
-    wiring.run_worker(load(name), name)
+    wiring.run_worker(load_process(name), name)

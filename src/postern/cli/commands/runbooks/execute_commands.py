@@ -12,7 +12,6 @@ from postern.cli.scripts.preview_output import show_preview
 from postern.cli.scripts.runbook_parameters import parse_parameters
 from postern.client.client import Client
 from postern.client.client_shapes import ExecResult
-from postern.domain.targets.connection import TERMINAL, protocol_of
 from postern.domain.text import one_line
 
 
@@ -121,6 +120,8 @@ def execute(
 
 def _require_command(api: Client, name: str) -> None:
     """Raise UsageError if the connection has no command that could take arguments and variables."""
+    from postern.domain.targets.connection import TERMINAL, protocol_of  # costs more than running a short script
+
     connection = api.connections.get(name)
     if protocol_of(connection["subtype"], connection["command"] or ()) != TERMINAL:
         raise click.UsageError(

@@ -8,12 +8,11 @@ from typing import Any, TypeVar
 
 import click
 
-from postern import logs
+from postern.cli.options import DurationType, config_option, load_agent
 from postern.cli.row_commands import parse_pairs
 from postern.domain.targets.connection import check_name
 from postern.errors import Invalid
 from postern.protocols.registry import PROTOCOLS
-from postern.settings import load_agent
 from postern.wiring.processes import declared_agent_process as wiring
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -53,9 +52,8 @@ def _database_options(command: _Command) -> _Command:
     type=click.Path(dir_okay=False),
     help="TOML file with the policy: what this agent is allowed to serve and reach.",
 )
-@click.option(
-    "--grace", type=click.FloatRange(min=0), help="Seconds that sessions have to end when the agent is stopped."
-)
+@click.option("--grace", type=DurationType(), help="Seconds that sessions have to end when the agent is stopped.")
+@config_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def run(
     name: str | None,
@@ -63,6 +61,7 @@ def run(
     tags: tuple[str, ...],
     policy: str | None,
     grace: float | None,
+    config: str | None,
     **options: Any,
 ) -> None:
     """Run an agent in an application's container. It declares the one connection that it serves, a command or a
@@ -92,8 +91,7 @@ def run(
         tags=parse_pairs("--tag", tags),
         **options,
     )
-    settings = load_agent(os.environ, agent_policy=policy, agent_grace=grace)
-    logs.configure(settings.log_level, settings.log_format, "agent")
+    settings = load_agent(config=config, agent_policy=policy, agent_grace=grace)
     wiring.run(settings, os.environ, request)
 
 

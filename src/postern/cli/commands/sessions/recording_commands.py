@@ -10,7 +10,7 @@ import click
 
 from postern.cli import proofs
 from postern.cli.api import client
-from postern.cli.options import load, organisation_option
+from postern.cli.options import config_option, load, organisation_option
 from postern.cli.printing import emit, json_option, local_time, table
 from postern.cli.row_commands import confirm, long_paging_options, page_of, print_result, say_more, yes_option
 from postern.cli.timestamps import parse_timestamp
@@ -151,6 +151,7 @@ def _private(path: Path) -> Any:
 )
 @click.option("--quick", is_flag=True, help="Verify only the ledger and rows, not the recordings.")
 @click.option("--home", default=None, help="Data folder of the gateway.  [default: POSTERN_HOME]")
+@config_option
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def verify(
     organisation: str | None,
@@ -158,6 +159,7 @@ def verify(
     anchored: tuple[str, ...],
     quick: bool,
     home: str | None,
+    config: str | None,
     as_json: bool,
 ) -> None:
     """Verify the store and the recordings of this machine. No login is needed, and the gateway can run meanwhile.
@@ -165,7 +167,7 @@ def verify(
     The exit code is 1 if anything was changed.
     """
     reports = wiring.verify(
-        load("recordings", home=home),
+        load("recordings", config=config, home=home),
         organisation,
         keys=proofs.read_keys(keys),
         anchors=proofs.read_anchors(anchored),

@@ -24,7 +24,7 @@ from postern.cli.status import report_note
 from postern.cli.terminal import terminal_timeline
 from postern.client.client import Client
 from postern.client.client_shapes import ReviewShape, SessionPage, SessionShape
-from postern.domain.reviews.review import ReviewStatus
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.sessions.session import EndReason, SessionStatus, Verb
 from postern.domain.text import one_line
 from postern.errors import NotFound

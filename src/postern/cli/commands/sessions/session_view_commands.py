@@ -29,7 +29,7 @@ from postern.domain.targets.connection import OF_VALUES
 from postern.domain.text import one_line, printable
 
 _OUTPUT = 64 * 1024  # bytes of the output of each exchange
-FORMATS = ("asciicast", "asciicast-v3", "json", "csv", "text", "timeline")
+FORMATS = ("asciicast", "asciicast-v3", "json", "csv", "text", "timeline", "har")
 
 
 class Screen:
@@ -194,6 +194,7 @@ def export(session_id: str, as_json: bool, form: str, file: Path | None) -> None
     \b
     asciicast, asciicast-v3   a terminal, for `asciinema play` and web players
     timeline                  one JSON object for each exchange and line
+    har                       an HTTP archive, for developer tools of browsers
     json, csv, text           the output with times, as a table, or unchanged
 
     In CSV, a cell that a spreadsheet would read as a formula begins with an apostrophe.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from operator import eq
 
 from postern.domain.rules.masking import InfoType
 from postern.inspection.masking.detector import Detector, MaskedText, Span, ValueForm, Whole, replaced_by
@@ -24,8 +25,12 @@ def _mask(text: bytes) -> MaskedText:
     pieces = _AT_DOMAIN.split(text)
     if len(pieces) == 1:
         return MaskedText(text)
-    fronts = [_without_local_part(piece) for piece in pieces[:-1:2]]
-    if all(len(front) < len(piece) for front, piece in zip(fronts, pieces[:-1:2], strict=True)):
+    befores = pieces[:-1:2]
+    if b"'" in text:
+        fronts = [_without_local_part(piece) for piece in befores]
+    else:  # the same, faster
+        fronts = [piece.rstrip(_LOCAL_BYTES) for piece in befores]
+    if not any(map(eq, fronts, befores)):  # every address has a local part
         fronts.append(pieces[-1])
         changed = MASK.join(fronts)
         hits = len(fronts) - 1
@@ -77,7 +82,7 @@ def _without_local_part(piece: bytes) -> bytes:
 
 EMAIL_ADDRESS = Detector(
     InfoType.EMAIL_ADDRESS,
-    (ValueForm(rb"@(?:[0-9A-Za-z\x80-\xff-]+\.)+[A-Za-z\x80-\xff]", _mask, _find, 0.95),),
+    (ValueForm(rb"@(?:[0-9A-Za-z\x80-\xff-]+\.)+[A-Za-z\x80-\xff]", _mask, _find, 0.95, is_quoted=True),),
     Whole(_ADDRESS, replaced_by(MASK)),
     "email, e mail, mail, mailto",
 )

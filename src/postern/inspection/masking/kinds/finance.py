@@ -6,10 +6,17 @@ import hashlib
 import re
 
 from postern.domain.rules.masking import InfoType
-from postern.inspection.masking.detector import BEHIND_EDGE, NOT_BEFORE_WORD, Detector, found_form, starts_with
+from postern.inspection.masking.detector import (
+    BEHIND_EDGE,
+    NOT_BEFORE_WORD,
+    Detector,
+    found_form,
+    leaping,
+    starts_with,
+)
 from postern.inspection.masking.kinds.card import has_check_digit
 from postern.inspection.masking.kinds.checksums import all_same, weighted_sum
-from postern.inspection.masking.kinds.making import MASK, leaping, number_form, token_form
+from postern.inspection.masking.kinds.making import MASK, number_form, token_form
 
 _CODES = (
     "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA "

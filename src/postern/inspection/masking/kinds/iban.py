@@ -85,7 +85,11 @@ def _mask_whole(accounts: Sequence[bytes]) -> list[bytes] | None:
 
 IBAN_CODE = Detector(
     InfoType.IBAN_CODE,
-    (judged_form(EDGE + rb"[A-Za-z]{2}\d\d(?: ?[0-9A-Za-z]){11}", _CANDIDATE, _judge, 0.95, like=_ACCOUNT),),
+    (
+        judged_form(
+            EDGE + rb"[A-Za-z]{2}\d\d(?: ?[0-9A-Za-z]){11}", _CANDIDATE, _judge, 0.95, like=_ACCOUNT, is_quoted=True
+        ),
+    ),
     Whole(_WHOLE, _mask_whole),
     "iban, bank account, account",
 )

@@ -60,8 +60,8 @@ _V4_LIKE = EDGE + rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}" + EDGE_BEHIND
 IP_ADDRESS = Detector(
     InfoType.IP_ADDRESS,
     (
-        judged_form(rb"::|" + EDGE + rb"(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]", _V6, _judge_v6, 0.9),
-        pattern_form(EDGE + rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d", _V4, MASK, 0.7, like=_V4_LIKE),
+        judged_form(rb"::|" + EDGE + rb"(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]", _V6, _judge_v6, 0.9, is_quoted=True),
+        pattern_form(EDGE + rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d", _V4, MASK, 0.7, like=_V4_LIKE, is_quoted=True),
     ),
     Whole(_OCTET + (rb"\." + _OCTET) * 3, replaced_by(MASK)),
     "ip, ip address, ip addr, ipv4, ipv6, host, client ip, remote addr, address",

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from itertools import islice
+from collections.abc import Callable
 
 from postern.inspection.masking.detector import (
     BEHIND_EDGE,
     EDGE,
     NOT_BEFORE_WORD,
-    Find,
-    Judge,
     Span,
     ValueForm,
     compile_re2,
     found_form,
-    spans_valid,
+    leaping,
     starts_with,
 )
 
 MASK = b"****"
 
-_SAMPLE = 2048
-_DENSE = 128  # bytes per candidate
+_SAMPLE = 2048  # bytes: shorter texts are searched at once
 _LOOKS_BACK = rb"(?<![0-9A-Za-z_"
 _PUNCTUATION = b" .-/+"
 _NUMBER_ENDS = NOT_BEFORE_WORD + rb"(?![./-][0-9A-Za-z])"
@@ -32,7 +28,9 @@ _PIECE = re.compile(rb"\\.|\{[^}]*\}|\[[^]]*\]|.")
 _OF_DIGITS = re.compile(rb"[0-9]|\[[0-9-]+\]")
 
 
-def number_form(shape: bytes, score: float, check: Callable[[bytes], bool] | None = None) -> ValueForm:
+def number_form(
+    shape: bytes, score: float, check: Callable[[bytes], bool] | None = None, *, is_quoted: bool = False
+) -> ValueForm:
     """Return the form of a number, or of letters and digits, that is not part of a longer chain such as a version or a
     UUID.
 
@@ -51,41 +49,8 @@ def number_form(shape: bytes, score: float, check: Callable[[bytes], bool] | Non
             return None
         return len(candidate), MASK
 
-    return found_form(_add_edges(_any_digits(shape)), leaping(_add_edges(shape), pattern, judge), score, MASK)
-
-
-def leaping(candidate: bytes, pattern: re.Pattern[bytes], judge: Judge) -> Find:
-    """Return a finder as `spans_valid`, with two strategies: RE2 skips text without candidates, but is slower per
-    candidate.
-
-    Where the pattern matches, the candidate does too, perhaps after an escaped control character or earlier. It must
-    not match more than a few hundred bytes.
-    """
-    leap = compile_re2(candidate)
-    dense = spans_valid(pattern, judge)
-
-    def find(text: bytes) -> list[Span]:
-        if len(text) < _SAMPLE or _more_than(_SAMPLE // _DENSE, leap.finditer(text, 0, _SAMPLE)):
-            return dense(text)
-        spans: list[Span] = []
-        at = 0
-        while like := leap.search(text, at):
-            start = like.start()
-            if text[start : start + 1] == b"\\":
-                start += 2
-            close = pattern.match(text, start)
-            verdict = judge(close.group()) if close is not None else None
-            at = start + 1
-            if verdict is not None:
-                at = start + verdict[0]
-                spans.append((start, at))
-        return spans
-
-    return find
-
-
-def _more_than(count: int, matches: Iterable[object]) -> bool:
-    return next(islice(matches, count, None), None) is not None
+    find = leaping(_add_edges(shape), pattern, judge)
+    return found_form(_add_edges(_any_digits(shape)), find, score, MASK, is_quoted=is_quoted)
 
 
 def _add_edges(shape: bytes) -> bytes:
@@ -104,7 +69,15 @@ def _any_digits(shape: bytes) -> bytes:
     return b"".join(rb"\d" if _OF_DIGITS.fullmatch(piece) else piece for piece in _PIECE.findall(shape))
 
 
-def token_form(candidate: bytes, pattern: bytes, score: float = 0.95, *, group: int | None = None) -> ValueForm:
+def token_form(
+    candidate: bytes,
+    pattern: bytes,
+    score: float = 0.95,
+    *,
+    group: int | None = None,
+    label: bytes | None = None,
+    is_quoted: bool = False,
+) -> ValueForm:
     """Return the form of values with a characteristic start. The pattern's first group is the value, unless `group` is
     0.
 
@@ -132,4 +105,4 @@ def token_form(candidate: bytes, pattern: bytes, score: float = 0.95, *, group: 
 
     if pattern.startswith((BEHIND_EDGE, _LOOKS_BACK)):
         candidate = EDGE + rb"(?:" + candidate + rb")"
-    return found_form(candidate, find, score, MASK)
+    return found_form(candidate, find, score, MASK, label=label, is_quoted=is_quoted)

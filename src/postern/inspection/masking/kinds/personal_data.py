@@ -45,6 +45,7 @@ def _labelled_form(label: bytes, value: bytes, score: float = _BY_LABEL) -> Valu
         rb"(?i:" + label + rb")" + sign + rb"[^\x00]",
         rb"(?<![A-Za-z])(?i:" + label + rb")" + sign + rb"(?!\*{4})(" + value + rb")",
         score,
+        label=rb"(?i:" + label + rb")",
     )
 
 

@@ -44,6 +44,10 @@ _NATIONAL = re.compile(
     + rb"|\(0[1-9]\d{0,3}\) ?"
     + rb")\d{2,8}(?:([ -])\d{2,5}(?:\1\d{2,5}){0,3})?" + _CHAIN_ENDS
 )  # fmt: skip
+# At least nine digits, of which two to five are the area. Dates with times have fewer.
+_NATIONAL_DIGITS = rb"0[1-9](?:%b)" % b"|".join(
+    rb"\d{%d}[ )/-]{1,2}\d(?:[ -]?\d){%d}" % (more, 6 - more) for more in range(4)
+)
 _DATE_AND_HOUR = re.compile(rb"\d\d[ /-]\d\d[ /-]\d{4}[ -]\d\d")
 _FEWEST_DIGITS, _MOST_DIGITS = 9, 11
 _PUNCTUATION = b" ()/-"
@@ -71,12 +75,16 @@ _WHOLE = (
 PHONE_NUMBER = Detector(
     InfoType.PHONE_NUMBER,
     (
-        pattern_form(rb"\+[1-9](?:[ ()./-]{0,2}\d){7}", _INTERNATIONAL, MASK, 0.8),
+        pattern_form(rb"\+[1-9](?:[ ()./-]{0,2}\d){7}", _INTERNATIONAL, MASK, 0.8, is_quoted=True),
         pattern_form(
-            EDGE + rb"[2-9]\d\d[ .)-]{1,2}\d{3}[ .-]?\d{4}", _NORTH_AMERICAN, MASK, 0.6, like=_NORTH_AMERICAN_LIKE
+            EDGE + rb"[2-9]\d\d[ .)-]{1,2}\d{3}[ .-]?\d{4}", _NORTH_AMERICAN, MASK, 0.6,
+            like=_NORTH_AMERICAN_LIKE, is_quoted=True,
         ),
-        judged_form(rb"(?:\b|\\[bfnrtv])0[1-9]\d{0,3}[ )/-]{1,2}\d(?:[ -]?\d){3}", _NATIONAL, _judge_national, 0.6),
+        judged_form(
+            EDGE + _NATIONAL_DIGITS, _NATIONAL, _judge_national, 0.6,
+            like=rb"(?:\(|" + EDGE + rb")" + _NATIONAL_DIGITS, is_quoted=True,
+        ),
     ),
     Whole(_WHOLE, replaced_by(MASK)),
     "phone, phone number, telephone, tel, mobile, cell, fax, msisdn, call, whatsapp, handy, telefon, telefono",
-)
+)  # fmt: skip

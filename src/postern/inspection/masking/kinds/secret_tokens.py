@@ -60,6 +60,7 @@ AUTHORIZATION_HEADER = Detector(
         token_form(
             rb"(?i:authorization: ?[a-z]+ [0-9a-z._~+/=-])",
             rb"(?i:authorization: ?[a-z]{1,16} )([0-9A-Za-z._~+/=-]{4,}+)",
+            label=rb"(?i:authorization)",
         ),
         token_form(
             rb"(?i:bearer [0-9a-z._~+/=-]{20})", rb"(?i:(?<![a-z])bearer )([0-9A-Za-z._~+/=-]{20,}+)", 0.9

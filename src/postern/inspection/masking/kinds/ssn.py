@@ -36,7 +36,7 @@ _WHOLE = _AREA + rb"(?: " + _GROUP + rb" |-" + _GROUP + rb"-)" + _SERIAL
 US_SSN = Detector(
     InfoType.US_SSN,
     (
-        pattern_form(EDGE + _WRITTEN, _NUMBER, MASK, 0.8, like=EDGE + _WRITTEN + EDGE_BEHIND),
+        pattern_form(EDGE + _WRITTEN, _NUMBER, MASK, 0.8, like=EDGE + _WRITTEN + EDGE_BEHIND, is_quoted=True),
         # Nine digits can be anything without a context word.
         pattern_form(EDGE + rb"\d{9}" + EDGE_BEHIND, _BARE, MASK, 0.2),
     ),

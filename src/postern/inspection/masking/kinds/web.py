@@ -66,6 +66,7 @@ HTTP_COOKIE = Detector(
         token_form(
             rb"(?i:cookie: ?[^\s=;,\"\\*\x00])",
             rb"(?i:(?<![0-9A-Za-z_])cookie): ?([^\s=;,\"\\*\x00]{1,128}=[^\r\n\t\"\\\x00]*+)",
+            label=rb"(?i:cookie)",
         ),
     ),
 )

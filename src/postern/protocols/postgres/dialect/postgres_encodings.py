@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from postern.domain.rules.statement import Effect
-from postern.interception.events import RUN, Event, Operation
+from postern.interception.events import RUN, Event, Operation, Phase
 from postern.interception.pipeline import AT_ONCE, BatchNeed, SessionView
 from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict, Work, later
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
@@ -41,9 +41,15 @@ _BEHIND: Final = Refuse(
 
 _tickets = itertools.count(1)
 
+_REMEMBERED: Final = 1024  # prepared texts that cannot set the encoding
+
+
+def _contains(folded: str, words: tuple[str, ...]) -> bool:
+    return any(word in folded for word in words)
+
 
 def _may_set(folded: str) -> bool:
-    return any(word in folded for word in _SETS) and ("set" in folded or "u&" in folded)
+    return _contains(folded, _SETS) and ("set" in folded or "u&" in folded)
 
 
 class ClientEncodings:
@@ -56,21 +62,18 @@ class ClientEncodings:
         self.batch_need = BatchNeed.NONE
         self._parser = parser
         self._doubt = False  # a pending statement may change the encoding
+        self._last = ""  # the last statement that runs, not yet considered for the doubt
+        self._harmless: set[str] = set()  # texts that were prepared
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         if not isinstance(event, Operation):
             return FORWARD
         text = event.text
-        if not event.pipelined:
-            self._doubt = False
-        elif self._doubt and not text.isascii():
+        if self._is_behind_a_change(event):
             return _BEHIND
-        folded = text.lower()
-        if event.phase is RUN and not self._doubt:
-            self._doubt = any(word in folded for word in _LEADS)
         if event.truncated:
             return FORWARD  # interceptors that judge texts refuse it; no other rule applies to it
-        if not event.unread and text != _SET_CONFIG and not _may_set(folded):
+        if not event.unread and self._is_harmless(text, event.phase):
             return FORWARD
         work = Work(partial(_judge, self._parser, text, event.unread), partial(_verdict, event.unread))
         if len(text) <= AT_ONCE:
@@ -78,6 +81,29 @@ class ClientEncodings:
                 return work()
             work = later(work)
         return Hold(f"encoding {next(_tickets)}", "this statement is being parsed", work=work)
+
+    def _is_behind_a_change(self, event: Operation) -> bool:
+        """Return whether the text is not ASCII, and a pending statement may change the encoding in which it is read."""
+        if not event.pipelined:
+            self._doubt = False
+        elif self._last and not self._doubt:
+            self._doubt = _contains(self._last.lower(), _LEADS)
+        if event.pipelined and self._doubt and not event.text.isascii():
+            return True
+        self._last = event.text if event.phase is RUN else self._last if event.pipelined else ""
+        return False
+
+    def _is_harmless(self, text: str, phase: Phase) -> bool:
+        """Return whether the text cannot set the encoding."""
+        if text in self._harmless:
+            return True
+        if text == _SET_CONFIG or _may_set(text.lower()):
+            return False
+        if phase is not RUN and len(text) <= AT_ONCE:
+            if len(self._harmless) >= _REMEMBERED:
+                self._harmless.clear()
+            self._harmless.add(text)
+        return True
 
 
 class _Judgement(Enum):

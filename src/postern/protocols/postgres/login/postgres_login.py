@@ -19,14 +19,11 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scramp import ScramException, ScramMechanism
-from scramp.core import ScramServer
-
 from postern.domain.identity.credential import Verifier
 from postern.domain.secret import Secret
 from postern.errors import Denied, ProtocolViolation, Unauthenticated, Unavailable
-from postern.protocols.postgres.login.postgres_scram import KeyCache, Rejected, ScramExchange, derive
 from postern.protocols.postgres.wire import postgres_messages as m
+from postern.protocols.scram import KeyCache, Rejected, ScramChallenge, ScramExchange, derive
 from postern.protocols.verifiers import decoy as decoy
 from postern.protocols.wire_base import Handshake
 
@@ -38,7 +35,7 @@ MAX_MESSAGE = 64 * 1024
 MAX_GREETING = 1000
 MAX_GREETING_BYTES = 1 << 20
 MAX_ITERATIONS = 1_000_000
-# With fewer iterations a stolen verifier is cheap to search, so the library accepts none of those.
+# With fewer iterations a stolen verifier is cheap to search.
 MIN_ITERATIONS = 4096
 # Length of a cancel key, since protocol 3.2.
 MAX_KEY = 256
@@ -137,29 +134,15 @@ async def authenticate(stream: Handshake, verifier: Verifier) -> None:
     size = int.from_bytes(body[pos : pos + 4], "big", signed=True)
     if chosen.decode("ascii", "replace") not in offered or size != len(body) - pos - 4:
         raise ProtocolViolation("the client's first SASL message is malformed")
-    stored = (verifier.salt, verifier.stored_key, verifier.server_key, verifier.iterations)
-    server = ScramMechanism(chosen.decode()).make_server(
-        lambda _: stored, channel_binding=("tls-server-end-point", binding) if binding else None
-    )
+    challenge = ScramChallenge(verifier, binding=binding, plus=chosen == _SCRAM_PLUS.encode())
     try:
-        _take_client_first(server, body[pos + 4 :].decode())
-        stream.write(m.authentication(m.AUTH_SASL_CONTINUE, server.get_server_first().encode()))
-        server.set_client_final((await _password_message(stream)).decode())
-        stream.write(m.authentication(m.AUTH_SASL_FINAL, server.get_server_final().encode()))
-    except (ScramException, UnicodeDecodeError) as error:
+        answer = challenge.first(body[pos + 4 :].decode())
+        stream.write(m.authentication(m.AUTH_SASL_CONTINUE, answer.encode()))
+        answer = challenge.final((await _password_message(stream)).decode())
+        # As a server does: the client waits for what follows anyway, a welcome, a notice or an error.
+        stream.write_later(m.authentication(m.AUTH_SASL_FINAL, answer.encode()))
+    except (Rejected, UnicodeDecodeError) as error:
         raise Unauthenticated("the user name or password is wrong, or the credential is no longer valid") from error
-
-
-def _take_client_first(server: ScramServer, message: str) -> None:
-    """Pass the client's first message to the library. PostgreSQL's clients leave the SASL user name empty, since the
-    startup message has it; the library requires one. So it reads a placeholder, and the proof is computed over the
-    message that was sent."""
-    header, mark, bare = message.partition(",n=,")
-    if not mark:
-        server.set_client_first(message)
-        return
-    server.set_client_first(f"{header},n=*,{bare}")
-    server.client_first_bare = "n=," + bare
 
 
 async def _password_message(stream: Handshake) -> bytes:
@@ -357,10 +340,12 @@ async def _sasl_message(stream: Handshake, expected: int) -> str:
 
 
 async def _message(stream: Handshake) -> tuple[bytes, bytes]:
-    tag, length = m.HEADER.unpack(await stream.read(5))
+    tag, length = m.HEADER.unpack(stream.read_buffered(5) or await stream.read(5))
     if not 4 <= length <= MAX_MESSAGE:
         raise ProtocolViolation(f"the target sent a message of length {length} during login")
-    body = await stream.read(length - 4)
+    body = stream.read_buffered(length - 4)  # most messages of a greeting arrive together
+    if body is None:
+        body = await stream.read(length - 4)
     if tag == b"E":
         raise m.make_target_refused(body)
     return tag, body

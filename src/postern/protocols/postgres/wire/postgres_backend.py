@@ -141,7 +141,7 @@ class PostgresBackend(Wire):
                 length = uint32(buf, pos + 1)
                 if length < 4 or length > 0x7FFFFFFF:
                     raise _offence(tag, f"of length {length}")
-                if not self.ledger.slots:
+                if self.ledger.slots.head is None:
                     raise _offence(tag, "without a pending request")
                 after = pos + 1 + length
                 if after > end:
@@ -181,8 +181,8 @@ class PostgresBackend(Wire):
                 return False
         else:
             is_shown = self._control(tag, buf, pos + 5, after)
-        slots = self.ledger.slots
-        if self._pieces or not is_shown or (slots and slots[0].kind == REFUSED):
+        head = self.ledger.slots.head
+        if self._pieces or not is_shown or (head is not None and head.kind == REFUSED):
             # Something must be inserted or dropped between this message and the next one.
             self._start = _flush(pieces, buf, self._start, after if is_shown else pos, after)
             self._say(pieces)
@@ -207,9 +207,9 @@ class PostgresBackend(Wire):
 
     def _withhold(self, code: str, text: str, hint: str) -> None:
         """Send an error instead of a response that cannot be evaluated, and discard the rest of the response."""
-        slots = self.ledger.slots
+        head = self.ledger.slots.head
         self._pieces.append(m.error_response(code, text, hint=hint))
-        self._pieces.append(Completed(slots[0].exchange if slots else 0, error_code=code, error=text))
+        self._pieces.append(Completed(0 if head is None else head.exchange, error_code=code, error=text))
         self.cutting = True
 
     def _is_evaluated(self, tag: int) -> bool:
@@ -221,20 +221,22 @@ class PostgresBackend(Wire):
         """Add the errors of refusals whose turn has come."""
         ledger = self.ledger
         slots = ledger.slots
-        while slots and slots[0].kind == REFUSED:
-            slot = slots.popleft()
+        slot = slots.head
+        while slot is not None and slot.kind == REFUSED:
+            slots.popleft()
             if slot.data:
                 pieces.append(slot.data)
             if slot.ready:
                 pieces.append(m.ready_for_query(ledger.status))
+            slot = slots.head
 
     def _event(
         self, tag: int, buf: bytes, pos: int, after: int, end: int
     ) -> tuple[Output | PostgresRows | None, int, bool]:
         """Parse a message with text. Return the event to evaluate if an interceptor needs it, the end of the message,
         and whether it is forwarded."""
-        slots = self.ledger.slots
-        exchange = slots[0].exchange if slots else 0
+        head = self.ledger.slots.head
+        exchange = 0 if head is None else head.exchange
         if tag == m.DATA_ROW:
             return self._rows(buf, pos, end)
         if tag == m.COPY_DATA and not self._copy_binary:
@@ -251,7 +253,7 @@ class PostgresBackend(Wire):
                 after,
                 not (self.cutting or self._poisoned),
             )
-        if not slots or (tag == m.FUNCTION_CALL_RESPONSE) != (slots[0].kind == FUNCTION):
+        if head is None or (tag == m.FUNCTION_CALL_RESPONSE) != (head.kind == FUNCTION):
             raise _offence(tag, "out of order")
         return text, after, True
 
@@ -269,7 +271,7 @@ class PostgresBackend(Wire):
 
     def _rows(self, buf: bytes, pos: int, end: int) -> tuple[PostgresRows | None, int, bool]:
         """Return all complete DataRows from `pos` on."""
-        slot = self.ledger.slots[0] if self.ledger.slots else None
+        slot = self.ledger.slots.head
         if slot is None or slot.kind not in (QUERY, EXECUTE):
             raise ProtocolViolation("the target sent a row without a pending query")
         first, count = pos, 0
@@ -294,8 +296,8 @@ class PostgresBackend(Wire):
 
     def _lines(self, buf: bytes, pos: int, end: int) -> tuple[CopiedLines, int, bool]:
         """Return all complete CopyData messages from `pos` on."""
-        slots = self.ledger.slots
-        if not slots or slots[0].kind not in (QUERY, EXECUTE):
+        head = self.ledger.slots.head
+        if head is None or head.kind not in (QUERY, EXECUTE):
             raise _offence(m.COPY_DATA, "out of order")
         lines: list[bytes] = []
         while end - pos >= 5 and buf[pos] == m.COPY_DATA:
@@ -306,7 +308,7 @@ class PostgresBackend(Wire):
             lines.append(buf[pos + 5 : after])
             pos = after
         first, self._copy_begins = self._copy_begins, False
-        return CopiedLines(slots[0].exchange, lines, first, bool(self.ledger.unread)), pos, True
+        return CopiedLines(head.exchange, lines, first, bool(self.ledger.unread)), pos, True
 
     def _layout_for(self, slot: PostgresPendingResponse) -> PostgresLayout | None:
         """Return the columns of the current rows; None if they were requested before an interceptor needed them."""
@@ -324,7 +326,8 @@ class PostgresBackend(Wire):
         ledger = self.ledger
         slots = ledger.slots
         severity = text.severity
-        self._poisoned = bool(slots) and slots[0].kind == POISON and severity == "ERROR"
+        head = slots.head
+        self._poisoned = head is not None and head.kind == POISON and severity == "ERROR"
         if self._poisoned:
             slots.popleft()
             return False
@@ -338,7 +341,7 @@ class PostgresBackend(Wire):
         """Handle a message without data of the target. Return False when the client must not see it."""
         ledger = self.ledger
         slots = ledger.slots
-        head = slots[0] if slots else None
+        head = slots.head
         is_shown = not self.cutting
         if tag == m.READY_FOR_QUERY:
             self._ready(buf[pos:end], head)
@@ -346,8 +349,8 @@ class PostgresBackend(Wire):
         if head is None or not ANSWERS[tag] >> head.kind & 1:
             raise _offence(tag, "out of order")
         if tag == m.COMMAND_COMPLETE or tag == m.EMPTY_QUERY_RESPONSE:
-            text = m.last_cstring(buf, pos, end).decode("utf-8", "replace") if tag == m.COMMAND_COMPLETE else ""
-            self._pieces.append(Completed(head.exchange, text, m.rows_of(text)))
+            text, rows = m.parse_completion(buf[pos:end]) if tag == m.COMMAND_COMPLETE else ("", None)
+            self._pieces.append(Completed(head.exchange, text, rows))
             ledger.doubtful_syncs = 0
             if head.kind == EXECUTE:
                 slots.popleft()
@@ -410,7 +413,7 @@ class PostgresBackend(Wire):
         self._described = self._layout = self._layout_of = None
         if head.kind == FUNCTION:
             self._pieces.append(Completed(head.exchange, tag="FUNCTION CALL"))
-        if status == b"I" and not ledger.slots:
+        if status == b"I" and ledger.slots.head is None:
             ledger.portals.clear()
 
 

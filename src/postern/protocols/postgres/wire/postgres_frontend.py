@@ -269,7 +269,7 @@ class PostgresFrontend:
     ) -> None:
         ledger = self.ledger
         self._asked = exchange
-        behind = bool(ledger.slots) or ledger.unsynced or bool(batch.operations)
+        behind = ledger.slots.head is not None or ledger.unsynced or bool(batch.operations)
         batch.operations.append(
             Operation(
                 exchange,
@@ -419,7 +419,7 @@ class PostgresFrontend:
         slot = PostgresPendingResponse(BIND, self.ledger.exchange + 1, body.portal[:LENGTH])
         named = body.statement[:LENGTH]
         statement = self._statements.get(named)
-        statements = [statement] if statement is not None else list(self.ledger.statements.candidates(named))
+        statements = [statement] if statement is not None else self.ledger.statements.candidates(named).copy()
         if not statements:
             name = text_of(body.statement, self.ledger.encoding, "replace")
             statements = [PostgresStatement(f"execute prepared statement {name!r}")]
@@ -445,7 +445,7 @@ class PostgresFrontend:
         name = name[:LENGTH]
         slot = PostgresPendingResponse(EXECUTE, self.ledger.next_exchange(), name)
         own_portal = self._portals.get(name)
-        portals = [own_portal] if own_portal is not None else list(self.ledger.portals.candidates(name))
+        portals = [own_portal] if own_portal is not None else self.ledger.portals.candidates(name)
         if not portals:
             portals = [
                 Portal([PostgresStatement(f"execute portal {text_of(name, self.ledger.encoding, 'replace')!r}")])
@@ -457,13 +457,14 @@ class PostgresFrontend:
             described.informs = slot
         else:
             batch.inserts.append((batch.held, len(batch.slots)))
+        slot.began = slot.exchange
         for portal in portals:
             portal.began = portal.began or slot.exchange
-        slot.began = min(portal.began for portal in portals)
+            slot.began = min(slot.began, portal.began)
         for portal in portals:
             self._run(batch, slot.exchange, portal)
             for statement in portal.statements:
-                if may_run_by_name(statement.text):
+                if statement.runs_by_name:
                     self._run_by_name(batch, slot.exchange, statement.text)
         return slot
 

@@ -103,11 +103,18 @@ def cstring(text: str | bytes) -> bytes:
     return data + b"\0"
 
 
+_NEAR: Final = 24  # bytes of a name that compiled code reads faster than it calls `find`
+
+
 def read_cstring(data: bytes, pos: i64, end: i64) -> tuple[bytes, i64]:
     """Return the string at `pos` and the position after its zero byte."""
-    if pos < end and not data[pos]:
-        return b"", pos + 1
-    stop: i64 = data.find(b"\0", pos, end)
+    at = pos
+    near = min(end, pos + _NEAR)
+    while at < near:
+        if not data[at]:
+            return data[pos:at], at + 1
+        at += 1
+    stop: i64 = data.find(b"\0", at, end)
     if stop < 0:
         raise ProtocolViolation("a string in a message is not terminated")
     return data[pos:stop], stop + 1
@@ -370,6 +377,7 @@ def parse_function_call(data: bytes, pos: i64, end: i64) -> tuple[int, tuple[byt
 
 _SHORT = "a message is shorter than its fields"
 _NONE: tuple[int, ...] = ()
+_ALL_OF_ONE: Final = [(code,) for code in range(256)]  # one format code for all values
 
 
 def _read_values(data: bytes, pos: i64, end: i64) -> tuple[tuple[bytes | None, ...], i64]:
@@ -407,7 +415,28 @@ def _read_int16s(data: bytes, pos: i64, end: i64) -> tuple[int, ...]:
         return _NONE
     if end - pos < 2 + 2 * count:
         raise ProtocolViolation(_SHORT)
+    if count == 1 and not data[pos + 2]:
+        return _ALL_OF_ONE[data[pos + 3]]
     return struct.unpack_from(f"!{count}h", data, pos + 2)
+
+
+_COMPLETIONS: Final[dict[bytes, tuple[str, int | None]]] = {}  # most statements end like one before
+_MOST_COMPLETIONS: Final = 1_000
+_LONGEST_KEPT: Final = 24  # bytes
+
+
+def parse_completion(body: bytes) -> tuple[str, int | None]:
+    """Return the tag of a CommandComplete, and its row count if it has one."""
+    known = _COMPLETIONS.get(body)
+    if known is not None:
+        return known
+    tag = last_cstring(body, 0, len(body)).decode("utf-8", "replace")
+    completion = tag, rows_of(tag)
+    if len(body) <= _LONGEST_KEPT:
+        if len(_COMPLETIONS) >= _MOST_COMPLETIONS:
+            _COMPLETIONS.clear()
+        _COMPLETIONS[body] = completion
+    return completion
 
 
 def rows_of(tag: str) -> int | None:

@@ -20,11 +20,13 @@ described again.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final, Generic, TypeVar
+
+from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
 from postern.protocols.postgres.wire import postgres_messages as m
+from postern.protocols.postgres.wire.postgres_name_references import may_run_by_name
 from postern.protocols.refusal_texts import SQL_ASCII
 
 # Requests that wait for their responses. A refused request is not sent to the target, so it does not slow the client
@@ -96,11 +98,12 @@ ANSWERS: Final = _masks(
 class PostgresStatement:
     """A prepared statement. `types` are the OIDs of its parameters, as far as they are known."""
 
-    __slots__ = ("text", "types")
+    __slots__ = ("runs_by_name", "text", "types")
 
     def __init__(self, text: str, types: tuple[int, ...] = ()) -> None:
         self.text = text
         self.types = types
+        self.runs_by_name = may_run_by_name(text)  # each Execute needs it
 
 
 class Portal:
@@ -209,6 +212,56 @@ class PostgresPendingResponse:
         self.ready = False  # REFUSED: a ReadyForQuery of ours follows
 
 
+_FORGOTTEN: Final = 64  # answered entries before the first owed one, before they are removed
+
+
+class OwedResponses:
+    """The owed responses in order, the next one as `head`: compiled code reads it as an attribute. Copy it to a
+    variable before a test for None: type checkers do not see that `popleft` changes it."""
+
+    __slots__ = ("_entries", "_start", "head")
+
+    def __init__(self) -> None:
+        self._entries: list[PostgresPendingResponse] = []
+        self._start: i64 = 0  # index of the head
+        self.head: PostgresPendingResponse | None = None
+
+    def __len__(self) -> int:
+        return int(len(self._entries) - self._start)
+
+    @property
+    def last(self) -> PostgresPendingResponse:
+        return self._entries[-1]
+
+    def append(self, slot: PostgresPendingResponse) -> None:
+        self._entries.append(slot)
+        if self.head is None:
+            self.head = slot
+
+    def popleft(self) -> PostgresPendingResponse:
+        """Remove the head. Raises IndexError if there is none."""
+        entries = self._entries
+        slot = entries[self._start]
+        self._start += 1
+        if self._start == len(entries):
+            entries.clear()
+            self._start = 0
+            self.head = None
+            return slot
+        if self._start >= _FORGOTTEN and 2 * self._start >= len(entries):
+            del entries[: self._start]
+            self._start = 0
+        self.head = entries[self._start]
+        return slot
+
+    def behind_head(self) -> list[PostgresPendingResponse]:
+        return self._entries[self._start + 1 :]
+
+    def remove_behind_head(self) -> None:
+        """Remove the entry after the head."""
+        del self._entries[self._start + 1]
+
+
 class PostgresResponseQueue:
     """The state that both directions of one link share."""
 
@@ -229,7 +282,7 @@ class PostgresResponseQueue:
     )
 
     def __init__(self) -> None:
-        self.slots: deque[PostgresPendingResponse] = deque()
+        self.slots = OwedResponses()
         self.statements: NameStates[PostgresStatement] = NameStates()
         self.portals: NameStates[Portal] = NameStates()
         self.status = b"I"  # status of the last ReadyForQuery
@@ -260,9 +313,10 @@ class PostgresResponseQueue:
         """Return the target's state, for the log."""
         if self.copy_in:
             return "while the client sends COPY data"
-        if not self.slots:
+        head = self.slots.head
+        if head is None:
             return "with no pending response"
-        return f"while the response to {_NAMES[self.slots[0].kind]} is pending"
+        return f"while the response to {_NAMES[head.kind]} is pending"
 
     def add(self, slot: PostgresPendingResponse) -> None:
         """Add an owed response, unless the backend skips its request. Raises ProtocolViolation."""
@@ -281,16 +335,18 @@ class PostgresResponseQueue:
     def fail(self) -> None:
         """Handle an error for the head. In the extended protocol, the backend now skips to the next Sync."""
         slots = self.slots
-        if not slots or slots[0].kind in _BOUNDARIES:
+        slot = slots.head
+        if slot is None or slot.kind in _BOUNDARIES:
             return
-        while slots:
-            if slots[0].kind == SYNC:
+        while slot is not None:
+            if slot.kind == SYNC:
                 return
-            slot = slots.popleft()
+            slots.popleft()
             if slot.kind == PARSE and slot.statement is not None:
                 self.statements.fail(slot.name, slot.statement)
             elif slot.kind == BIND and slot.portal is not None:
                 self.portals.fail(slot.name, slot.portal)
+            slot = slots.head
         self.skipping = True
 
     def begin_copy_in(self, head: PostgresPendingResponse) -> None:
@@ -298,9 +354,11 @@ class PostgresResponseQueue:
         ignored."""
         slots = self.slots
         self.doubtful_syncs = 0
-        while not head.copies_ended and len(slots) > 1 and slots[1].kind == SYNC:
-            head.copies_ended = slots[1].copies_ended
-            del slots[1]
+        for behind in slots.behind_head():
+            if head.copies_ended or behind.kind != SYNC:
+                break
+            head.copies_ended = behind.copies_ended
+            slots.remove_behind_head()
             self.doubtful_syncs += 1
         if head.kind == EXECUTE and len(slots) == 1:
             self.unsynced = self.ran = True
@@ -313,8 +371,8 @@ class PostgresResponseQueue:
         """End COPY: the client sent CopyDone or CopyFail, which the backend ignores outside of a copy."""
         if self.copy_in:
             self.copy_in = False
-        elif self.slots:
-            self.slots[-1].copies_ended += 1
+        elif self.slots.head is not None:
+            self.slots.last.copies_ended += 1
 
     def complete(self, slot: PostgresPendingResponse) -> None:
         """Apply the effect of a request that the backend has completed on the meaning of names."""

@@ -87,9 +87,12 @@ def rebuild(block: bytes, old: list[Cells | None], new: list[Cells | None]) -> b
     pos: i64 = 0
     end: i64 = len(block)
     width: i64 = len(new)
+    while width > 0 and new[width - 1] is None:  # nothing changes behind the last replaced column
+        width -= 1
     row: i64 = 0
     while pos < end:
         head = pos
+        after = pos + 1 + uint32(block, pos + 1)
         at: i64 = -1  # index of the row's length in `out`, once one of its cells has changed
         grown: i64 = 0
         pos += 7
@@ -122,6 +125,7 @@ def rebuild(block: bytes, old: list[Cells | None], new: list[Cells | None]) -> b
             column += 1
         if at >= 0:
             out[at] = encode_length(uint32(block, head + 1) + grown)
+        pos = after
         row += 1
     out.append(block[copied:])
     return b"".join(out)

@@ -115,7 +115,7 @@ class PostgresWire(PostgresBackend):
         Sync. The client gets the refusal at once, too, after responses that the backend has not flushed yet.
         """
         ledger = self.ledger
-        answers_due = bool(ledger.slots)
+        answers_due = ledger.slots.head is not None
         ledger.add(slot)
         if ledger.skipping:
             ledger.ran = False  # it has failed already
@@ -159,8 +159,8 @@ class PostgresWire(PostgresBackend):
 
     @property
     def has_pending_output(self) -> bool:
-        slots = self.ledger.slots
-        return bool(slots) and slots[0].kind == REFUSED
+        head = self.ledger.slots.head
+        return head is not None and head.kind == REFUSED
 
     def render(self, event: Rows | Output) -> bytes:
         assert isinstance(event, PostgresRows | PostgresText | CopiedLines)
@@ -191,12 +191,13 @@ class PostgresWire(PostgresBackend):
     @property
     def discarding_response(self) -> bool:
         slots = self.ledger.slots
-        return self.cutting and bool(slots) and all(slot.kind == SYNC for slot in list(slots)[1:])
+        return self.cutting and slots.head is not None and all(slot.kind == SYNC for slot in slots.behind_head())
 
     @property
     def transaction_state(self) -> TransactionState:
         ledger = self.ledger
-        owed = any(slot.kind != REFUSED for slot in ledger.slots)
+        head = ledger.slots.head
+        owed = head is not None and any(slot.kind != REFUSED for slot in (head, *ledger.slots.behind_head()))
         return TransactionState(ledger.status != b"I" or ledger.unsynced, owed or ledger.ran, dict(ledger.reported))
 
     def position(self, side: Side) -> str:
@@ -205,7 +206,7 @@ class PostgresWire(PostgresBackend):
 
     @property
     def awaiting_response(self) -> bool:
-        return bool(self.ledger.slots)
+        return self.ledger.slots.head is not None
 
     def client_finished(self) -> bytes:
         if self._frontend.terminated:

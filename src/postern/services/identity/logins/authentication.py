@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from datetime import datetime
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from postern.domain.features import Feature
 from postern.domain.identity.api_key import PREFIX, ApiKey
+from postern.domain.identity.federation import FederatedLogin
 from postern.domain.identity.login import Login
 from postern.domain.identity.principal import Principal
 from postern.domain.secret import Secret
-from postern.errors import Denied, Unauthenticated
+from postern.errors import Denied, Invalid, Unauthenticated
 from postern.services.identity.logins.logins import Logins, require_active
 from postern.services.identity.logins.tokens import ForeignToken
+from postern.services.rules.network_control import NetworkControl
 from postern.services.server.server_features import Features
+from postern.store.ports.identity_ports import PrincipalStore
 
+FEDERATION = "federation"  # the first word of `means` of such a login
 MUST_ENROL = (
     "your organisation requires a second factor: enrol one (postern second-factor add NAME, or "
     "POST /api/users/self/second-factors), then try again"
@@ -40,7 +46,42 @@ class Caller:
         their own."""
         if self.api_key is not None:
             return f"key:{self.api_key.id}"
-        return "provider" if self.login is None else f"login:{self.login.id}"
+        if self.login is None:
+            return "provider"
+        return f"login:{self.login.id}" if self.federation is None else f"{FEDERATION}:{self.login.id}"
+
+    @property
+    def federation(self) -> FederatedLogin | None:
+        """The token of an external issuer that a program logged in with."""
+        return None if self.login is None else self.login.federation
+
+    @property
+    def access_until(self) -> datetime | None:
+        """When what the caller opens must end; None if only their own rights limit it."""
+        return None if self.login is None or self.federation is None else self.login.ends_at
+
+    def session_metadata(self, requested: Mapping[str, str]) -> dict[str, str]:
+        """Return the metadata of a session of the caller: what they gave, and which program they are. Raises
+        Invalid for names that only the gateway gives."""
+        if reserved := sorted(name for name in requested if name.startswith(f"{FEDERATION}_")):
+            raise Invalid(f"metadata: {reserved[0]!r} is reserved; use a different name", field="metadata")
+        return {**requested, **(self.federation.summary if self.federation else {})}
+
+
+class CallerIds(NamedTuple):
+    """What identifies an earlier caller: the account, and its login or API key; neither for a token of the identity
+    provider."""
+
+    org_id: UUID
+    user_id: UUID
+    login_id: UUID | None = None
+    key_id: UUID | None = None
+
+    @classmethod
+    def of(cls, caller: Caller) -> CallerIds:
+        login, key = caller.login, caller.api_key
+        ids = (None if login is None else login.id, None if key is None else key.id)
+        return cls(caller.principal.org_id, caller.principal.id, *ids)
 
 
 class KeyAuthenticator(Protocol):
@@ -69,15 +110,20 @@ class FactorAuthenticator(Protocol):
 class Authentication:
     def __init__(
         self,
+        *,
         logins: Logins,
         features: Features,
         factors: FactorAuthenticator,
+        networks: NetworkControl,
+        principals: PrincipalStore,
         api_keys: KeyAuthenticator | None = None,
         provider: TokenAuthenticator | None = None,
     ) -> None:
         self._logins = logins
         self._features = features
         self._factors = factors
+        self._networks = networks
+        self._principals = principals
         self._api_keys = api_keys
         self._provider = provider
 
@@ -93,11 +139,16 @@ class Authentication:
     async def enrolling_caller(self, token: Secret, *, address: str) -> Caller:
         """Return the caller, also one that must enrol a second factor first: for the few calls that serve enrolment.
 
-        Raises Unauthenticated, Unavailable.
+        Raises Unauthenticated, Unavailable, and Denied from an address that a network rule does not allow.
         """
+        found_caller = await self._find_caller(token, address)
+        await self._require_network(found_caller.principal, address)
+        return found_caller
+
+    async def _find_caller(self, token: Secret, address: str) -> Caller:
         if token.reveal().startswith(PREFIX) and self._api_keys is not None:
             key, principal = await self._api_keys.authenticate(token, address)
-            await self._require_keys(principal)
+            await self._require_keys(principal.org_id)
             require_active(principal)
             return Caller(principal, api_key=key)
         try:
@@ -108,25 +159,54 @@ class Authentication:
             principal = await self._provider.authenticate(token)
             require_active(principal)
             return Caller(principal)
+        _require_role(login, account.principal)
         return Caller(account.principal, login=login, must_enrol=await self._factors.is_missing(login))
 
     async def standing(self, caller: Caller, *, address: str) -> Principal:
-        """Return the current principal of an earlier caller, while the login or key is still valid.
+        """Return the current principal of an earlier caller. Raises as `find_holder`."""
+        return await self.find_holder(CallerIds.of(caller), address=address)
 
-        A token of the identity provider was checked when it came. Raises Unauthenticated, Unavailable.
+    async def find_holder(self, ids: CallerIds, *, address: str) -> Principal:
+        """Return the principal of an earlier caller, while the login or key is still valid.
+
+        A token of the identity provider was checked when it came. Raises Unauthenticated, Denied, Unavailable.
         """
-        principal = caller.principal
-        if caller.api_key is not None and self._api_keys is not None:
-            await self._require_keys(principal)
-            principal = await self._api_keys.standing(principal.org_id, caller.api_key.id, address)
-        elif caller.login is not None:
-            principal = (await self._logins.standing(caller.login.id, principal.id)).principal
+        if ids.key_id is not None and self._api_keys is not None:
+            await self._require_keys(ids.org_id)
+            principal = await self._api_keys.standing(ids.org_id, ids.key_id, address)
+        elif ids.login_id is not None:
+            login, account = await self._logins.current(ids.login_id, ids.user_id)
+            principal = account.principal
+            _require_role(login, principal)
+        else:
+            found = await self._principals.get(ids.org_id, ids.user_id)
+            if found is None:
+                raise Unauthenticated("this account was deleted; ask an administrator")
+            principal = found.principal
         require_active(principal)
+        if (principal.org_id, principal.id) != (ids.org_id, ids.user_id):
+            raise Unauthenticated("this login belongs to another account now; log in again")
+        await self._require_network(principal, address)
         return principal
 
-    async def _require_keys(self, principal: Principal) -> None:
-        if not await self._features.is_enabled(principal.org_id, Feature.API_KEYS):
+    async def _require_network(self, principal: Principal, address: str) -> None:
+        reason = await self._networks.find_denial(principal, None, address)
+        if reason is not None:
+            raise Denied(reason)
+
+    async def _require_keys(self, org_id: UUID) -> None:
+        if not await self._features.is_enabled(org_id, Feature.API_KEYS):
             raise Unauthenticated("API keys are switched off in this organisation; ask an administrator")
+
+
+def _require_role(login: Login, principal: Principal) -> None:
+    """Check the role of a program that logged in by a federation rule: its account can have become an administrator
+    since. Raises Unauthenticated."""
+    if login.federation is not None and principal.is_admin and not login.federation.allow_admin:
+        raise Unauthenticated(
+            f"the service account is an administrator now, and the federation rule {login.federation.rule!r} does not "
+            "allow that; ask an administrator"
+        )
 
 
 def require_enrolled(caller: Caller) -> None:

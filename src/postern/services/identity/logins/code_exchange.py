@@ -92,10 +92,11 @@ class CodeExchange:
 
 
 def provided_until_expiry(login: Login, now: datetime) -> Provided | None:
-    """Return what another login can inherit of this one. A refresh token may work for one holder only, so it stays."""
+    """Return what another login can inherit of this one. A refresh token may work for one holder only, so it stays; an
+    LDAP directory can be asked about any login."""
     provided = login.provided
-    if provided is None:
-        return None
+    if provided is None or login.method is LoginMethod.LDAP:
+        return provided
     return Provided(min(login.ends_at, now + TOKEN_LIFE) if provided.refresh else provided.expires_at)
 
 

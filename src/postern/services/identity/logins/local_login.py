@@ -75,7 +75,8 @@ class LocalLogin:
     ) -> OpenedLogin | SecondStep:
         """Log in by password. Raises Unauthenticated, TooMany, Denied, as Accounts.authenticate."""
         account = await self._accounts.authenticate(email, password, client.source, organisation=organisation)
-        return await self._after_password(account, client)
+        method = await self._accounts.password_method(account.org_id)
+        return await self._after_password(account, client, method)
 
     async def change_password(
         self, principal: Principal, current: Secret, new: Secret, client: ClientFacts
@@ -96,12 +97,13 @@ class LocalLogin:
         self._tries.check(key)
         self._tries.fail(key)
         account = await self._account(payload)
+        method = LoginMethod(payload["method"])
         if not payload["from_host"]:
-            await self._accounts.require_local(account.principal.org_id)
+            await self._accounts.require_method(account.org_id, method)
         challenge = challenge_of(payload["challenge"]) if payload["challenge"] else None
         await self._check.require(account.principal.id, answer, challenge)
         await self._one_time_tokens.take(TokenPurpose.SECOND_FACTOR, ticket)
-        return await self._open(account, client)
+        return await self._open(account, client, method)
 
     async def set_up(
         self, token: Secret, password: Secret, name: str | None, client: ClientFacts
@@ -123,14 +125,14 @@ class LocalLogin:
         active = replace(account.principal, name=named, status=PrincipalStatus.ACTIVE)
         await self._store.update(replace(account, principal=active), self._now())
         await self._accounts.store_password(active, password_hash)
-        return await self._after_password(await self._account(payload), client, from_host=from_host)
+        return await self._after_password(await self._account(payload), client, LoginMethod.LOCAL, from_host=from_host)
 
     async def _after_password(
-        self, account: Account, client: ClientFacts, *, from_host: bool = False
+        self, account: Account, client: ClientFacts, method: LoginMethod, *, from_host: bool = False
     ) -> OpenedLogin | SecondStep:
         factors = await self._check.find_confirmed(account.principal.id)
         if not factors:
-            return await self._open(account, client)
+            return await self._open(account, client, method)
         self._tickets.check(str(account.principal.id))
         self._tickets.fail(str(account.principal.id))
         keys = [Key.load(factor.material) for factor in factors if factor.kind is FactorKind.WEBAUTHN]
@@ -140,13 +142,15 @@ class LocalLogin:
             "org_id": str(account.principal.org_id),
             "challenge": challenge_text(challenge),
             "from_host": from_host,
+            "method": method,
         }
         ticket = await self._one_time_tokens.issue(TokenPurpose.SECOND_FACTOR, payload, TICKET_LIFE)
         request = await self._authenticators.assertion_options(challenge, keys) if keys else None
         return SecondStep(account, ticket, tuple(factors), request)
 
-    async def _open(self, account: Account, client: ClientFacts) -> OpenedLogin:
-        opened = await self._logins.open(account, LoginMethod.LOCAL, client)
+    async def _open(self, account: Account, client: ClientFacts, method: LoginMethod) -> OpenedLogin:
+        provided = await self._accounts.confirmation(account, method)
+        opened = await self._logins.open(account, method, client, provided)
         await self._store.touch(account.principal.id, self._now())
         return opened
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
 from postern.domain.identity.names import fold_name
-from postern.errors import TooMany
+from postern.errors import TooMany, Unavailable
 from postern.services.identity.logins.passwords import Throttle
 from postern.store.ports.common_ports import Clock
 
@@ -29,7 +30,7 @@ class LoginThrottle:
         """Count an attempt around the work.
 
         It counts as a failure before the work is done, so that concurrent attempts do not all pass. Success removes it,
-        and so does TooMany. Raises TooMany.
+        and so do TooMany and Unavailable, which are not the user's fault. Raises TooMany.
         """
         account, address = (fold_name(account) or account.casefold())[:320], neighbourhood(address)
         counted = ((self._both, f"{account} {address}"), (self._address, address), (self._account, account))
@@ -39,7 +40,7 @@ class LoginThrottle:
             throttle.fail(key)
         try:
             yield
-        except TooMany:
+        except (TooMany, Unavailable):
             _undo(counted)
             raise
         _undo(counted)
@@ -50,6 +51,7 @@ def _undo(counted: tuple[tuple[Throttle, str], ...]) -> None:
         throttle.undo(key)
 
 
+@functools.lru_cache(maxsize=4096)
 def neighbourhood(address: str) -> str:
     """Return the network by which an address counts: of IPv6 the /64, which is what one subscriber has (RFC 6177)."""
     try:

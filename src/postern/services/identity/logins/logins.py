@@ -8,25 +8,36 @@ provider no longer confirms it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
 from uuid import UUID, uuid4
 
+from postern.domain.identity.federation import FederatedLogin
 from postern.domain.identity.login import ClientKind, Login, LoginMethod, Provided
 from postern.domain.identity.principal import Account, Principal
 from postern.domain.secret import Secret
-from postern.errors import NotFound, Unauthenticated
+from postern.errors import Denied, NotFound, TooMany, Unauthenticated, Unavailable
 from postern.services.identity.logins.tokens import Tokens
+from postern.services.rules.network_control import NetworkControl
 from postern.services.server.audit_context import record_change
 from postern.store.ports.common_ports import Clock, Signals, Topic
 from postern.store.ports.identity_ports import LoginStore
+
+log = logging.getLogger(__name__)
 
 TOKEN_LIFE = timedelta(hours=12)
 LOGIN_LIFE = timedelta(days=7)
 FRESH = timedelta(minutes=10)  # after a proof of who the user is
 _MAX_AGENT = 255
+_MOST_DUE = 5_000  # logins that one round of a background job renews
 _WITH_SESSIONS = frozenset({ClientKind.SSH, ClientKind.WEB})  # clients whose sessions end with their login
+
+
+def _has_sessions(login: Login) -> bool:
+    """Return whether the login's sessions end with it."""
+    return login.client in _WITH_SESSIONS or login.federation is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +76,43 @@ class Logins:
     """
 
     def __init__(
-        self, store: LoginStore, tokens: Tokens, signals: Signals, now: Clock, renewal: Renewal | None = None
+        self,
+        store: LoginStore,
+        tokens: Tokens,
+        networks: NetworkControl,
+        signals: Signals,
+        now: Clock,
+        renewal: Renewal | None = None,
     ) -> None:
         self._store = store
         self._tokens = tokens
+        self._networks = networks
         self._signals = signals
         self._now = now
         self._renewal = renewal
         self._renewing: dict[UUID, asyncio.Lock] = {}
 
     async def open(
-        self, account: Account, method: LoginMethod, client: ClientFacts, provided: Provided | None = None
+        self,
+        account: Account,
+        method: LoginMethod,
+        client: ClientFacts,
+        provided: Provided | None = None,
+        *,
+        federation: FederatedLogin | None = None,
+        life: timedelta = LOGIN_LIFE,
     ) -> OpenedLogin:
-        """Open a login for an account that the caller has authenticated. Raises Unauthenticated for an inactive one."""
+        """Open a login for an account that the caller has authenticated.
+
+        `federation`: the token of an external issuer that a program logs in with; it proves no presence of a user.
+        Raises Unauthenticated for an inactive account, and Denied from an address that a network rule does not allow.
+        """
         require_active(account.principal)
+        reason = await self._networks.find_denial(account.principal, None, client.source)
+        if reason is not None:
+            raise Denied(reason)
         now = self._now()
-        ends_at = now + LOGIN_LIFE
+        ends_at = now + life
         if provided is not None and provided.refresh is None:
             ends_at = min(ends_at, provided.expires_at)
         login = Login(
@@ -95,7 +127,8 @@ class Logins:
             expires_at=min(now + TOKEN_LIFE, ends_at),
             ends_at=ends_at,
             provided=provided,
-            fresh_until=now + FRESH,
+            fresh_until=now + FRESH if federation is None else None,
+            federation=federation,
         )
         await self._store.add(login)
         await self._signal_login(login.user_id, "started", login.id)
@@ -105,13 +138,10 @@ class Logins:
         """Return the login and account of the token, as currently stored. Raises Unauthenticated, Unavailable. One
         statement."""
         claims = await self._tokens.verify(token)
-        return await self._load_current(claims.login_id, claims.principal_id)
+        return await self.current(claims.login_id, claims.principal_id)
 
-    async def standing(self, login_id: UUID, user_id: UUID) -> Account:
-        """Return the account of the login while it is valid. Raises as `authenticate`."""
-        return (await self._load_current(login_id, user_id))[1]
-
-    async def _load_current(self, login_id: UUID, user_id: UUID) -> tuple[Login, Account]:
+    async def current(self, login_id: UUID, user_id: UUID) -> tuple[Login, Account]:
+        """Return the login and its account while it is valid. Raises as `authenticate`."""
         login, account = await self._standing(login_id)
         if account.principal.id != user_id:
             raise _ended_error()
@@ -147,7 +177,7 @@ class Logins:
         if await self._store.end(login_id, self._now()):
             record_change({"id": login.id, "user_id": login.user_id, "ended": False}, {"id": login.id, "ended": True})
             await self._signal_login(login.user_id, "ended", login.id)
-        if login.client in _WITH_SESSIONS:
+        if _has_sessions(login):
             await self._signal_change(login.user_id)
 
     async def end_all(self, user_id: UUID, *, but: UUID | None = None) -> int:
@@ -157,11 +187,39 @@ class Logins:
         """
         live = await self._store.live(user_id, self._now())
         ended = await self._store.end_all(user_id, self._now(), but=but)
-        if any(login.client in _WITH_SESSIONS for login in live):
+        if any(map(_has_sessions, live)):
             await self._signal_change(user_id)
         if ended:
             await self._signal_login(user_id, "ended")
         return ended
+
+    async def end_of_rule(self, rule_id: UUID) -> None:
+        """End the logins that a federation rule allowed, with their sessions."""
+        for user_id in await self._store.end_of_rule(rule_id, self._now()):
+            await self._signal_change(user_id)
+            await self._signal_login(user_id, "ended")
+
+    async def check_due(self, method: LoginMethod) -> int:
+        """Renew the logins by this method whose confirmation has expired. End all logins of users that are no longer
+        confirmed, with their sessions. Return how many were due.
+
+        Where a directory does not answer, the others are asked all the same.
+        """
+        due = await self._store.due(method, self._now(), _MOST_DUE)
+        silent: set[UUID] = set()
+        for login in due:
+            if login.org_id in silent:
+                continue
+            try:
+                await self._renew(login.id)
+            except (TooMany, Unavailable) as error:
+                log.warning("logins could not be checked: org=%s method=%s error=%s", login.org_id, method, error)
+                silent.add(login.org_id)
+            except Unauthenticated as error:
+                log.warning("login is no longer confirmed: user=%s method=%s error=%s", login.user_id, method, error)
+                await self.end_all(login.user_id)
+                await self._signal_change(login.user_id)
+        return len(due)
 
     async def prune(self) -> None:
         await self._store.prune(self._now() - LOGIN_LIFE)

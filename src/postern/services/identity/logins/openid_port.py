@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 from uuid import UUID
 
 from postern.domain.identity.auth_config import OidcConfig
+from postern.domain.identity.federation import FederationRule
 from postern.domain.identity.login import LoginMethod
 from postern.domain.identity.openid import Begun, Granted
 from postern.domain.secret import Secret
@@ -29,6 +31,10 @@ class OpenId(Protocol):
 
     async def subject_of(self, config: OidcConfig, token: Secret) -> str:
         """Return the subject of an access token. Raises Unauthenticated, Invalid, Unavailable."""
+
+    async def claims_of(self, rule: FederationRule, token: Secret) -> Mapping[str, Any]:
+        """Return the claims of a token that the rule's issuer signed for its audience, and for no other. Raises
+        Unauthenticated, Invalid, Unavailable."""
 
 
 async def provider_of(configs: AuthConfigs, org_id: UUID) -> OidcConfig | None:

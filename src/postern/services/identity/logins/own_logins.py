@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from postern.domain.identity.login import Login, LoginMethod
+from postern.domain.identity.login import PASSWORD_METHODS, Login
 from postern.domain.identity.principal import Principal, PrincipalKind
 from postern.domain.lists import Listed, Page
 from postern.errors import Denied, Invalid, NotFound, Unauthenticated
@@ -56,12 +56,12 @@ class OwnLogins:
         return await self.live(await self._user(principal, key), page)
 
     async def refresh(self, caller: Caller) -> OpenedLogin:
-        """Refresh the login. Raises Invalid without one; Unauthenticated for a local login where users must now log in
-        at an identity provider."""
+        """Refresh the login. Raises Invalid without one; Unauthenticated for a login by password where users must now
+        log in differently."""
         login = _login_of(caller)
-        if login.method is LoginMethod.LOCAL:
+        if login.method in PASSWORD_METHODS:
             try:
-                await self._accounts.require_local(login.org_id)
+                await self._accounts.require_method(login.org_id, login.method)
             except Denied as error:
                 raise Unauthenticated(error.message) from None
         return await self._logins.refresh(login)

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from postern.domain.identity.login import Login, LoginMethod, Provided
 from postern.domain.identity.principal import Account
 from postern.errors import Denied, Invalid, Unauthenticated
+from postern.services.identity.logins.logins import Renewal
 from postern.services.identity.logins.openid_port import OpenId, provider_of
 from postern.services.identity.logins.sign_in import SignIn
 from postern.services.server.auth_configs import AuthConfigs
+
+
+class Renewals:
+    """Asks whoever confirmed a login: the OpenID provider or the LDAP directory."""
+
+    def __init__(self, by_method: Mapping[LoginMethod, Renewal]) -> None:
+        self._by_method = by_method
+
+    async def renew(self, login: Login, account: Account) -> Provided:
+        """Return the new confirmation. Raises Unauthenticated, Unavailable."""
+        renewal = self._by_method.get(login.method)
+        if renewal is None:
+            raise Unauthenticated("this login has ended; log in again")
+        return await renewal.renew(login, account)
 
 
 class OidcRenewal:

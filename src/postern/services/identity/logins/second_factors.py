@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from postern.domain.identity.login import Login, LoginMethod
+from postern.domain.identity.login import PASSWORD_METHODS, Login
 from postern.domain.identity.principal import Principal, PrincipalKind
 from postern.domain.identity.second_factor import FactorKind, SecondFactor
 from postern.domain.secret import Secret
@@ -72,7 +72,7 @@ class RequiredFactors:
         return (await self._auth_configs.of(org_id)).require_second_factor
 
     async def is_missing(self, login: Login) -> bool:
-        if login.method is not LoginMethod.LOCAL or not await self.is_required(login.org_id):
+        if login.method not in PASSWORD_METHODS or not await self.is_required(login.org_id):
             return False
         if login.id in self._satisfied:
             return False
@@ -268,7 +268,7 @@ def _login_of(caller: Caller) -> Login:
     Unauthenticated."""
     if caller.login is None:
         raise Unauthenticated("second factors can only be changed by a logged-in user, not with an API key")
-    if caller.login.method is not LoginMethod.LOCAL:
+    if caller.login.method not in PASSWORD_METHODS:
         raise Denied("you log in at your identity provider, which manages second factors itself")
     return caller.login
 

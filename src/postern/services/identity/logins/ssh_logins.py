@@ -218,7 +218,7 @@ class SshLogins:
 
     async def standing(self, browser_login: BrowserLogin) -> BrowserLogin:
         """Return the login's current state, for one that was allowed earlier. Raises Unauthenticated, Unavailable."""
-        account = await self._logins.standing(browser_login.login.id, browser_login.principal.id)
+        _, account = await self._logins.current(browser_login.login.id, browser_login.principal.id)
         return BrowserLogin(account.principal, browser_login.login)
 
     async def end(self, browser_login: BrowserLogin) -> None:

@@ -10,15 +10,16 @@ from sqlalchemy.exc import IntegrityError
 
 from postern.domain.identity.credential import Credential, IssuedCredential, Verifier
 from postern.domain.lists import Page, Stretch
-from postern.errors import Conflict
+from postern.errors import Conflict, Unauthenticated
 from postern.store.database import Database
-from postern.store.schema.identity_tables import users
+from postern.store.schema.identity_tables import logins, users
 from postern.store.schema.target_tables import connections, credentials
 from postern.store.sql.long_lists import LongList, by_time, find_page
+from postern.store.threaded import Executor
 
 _FIELDS = (
     *("id", "org_id", "user_id", "connection_id", "username"),
-    *("created_at", "expires_at", "revoked_at", "maker_id"),
+    *("created_at", "expires_at", "revoked_at", "maker_id", "login_id"),
 )
 _COLUMNS = [credentials.c[name] for name in _FIELDS]
 _SHOWN = select(*_COLUMNS)
@@ -32,10 +33,18 @@ class SqlCredentials:
         values = {name: getattr(credential, name) for name in _FIELDS}
         values |= {name: getattr(verifier, name) for name in ("iterations", "salt", "stored_key", "server_key")}
         try:
-            async with self._database.statement() as connection:
-                await connection.execute(insert(credentials).values(values))
+            async with self._database.transaction() as transaction:
+                if credential.login_id is not None:
+                    await _require_live(transaction, credential.login_id)
+                await transaction.execute(insert(credentials).values(values))
         except IntegrityError:
             raise Conflict(f"the credential {credential.username!r} could not be added; try again") from None
+
+    async def was_opened(self, user_id: UUID, connection_id: UUID) -> bool:
+        own = (credentials.c.connection_id == connection_id, credentials.c.user_id == user_id)
+        query = select(credentials.c.id).where(*own, credentials.c.login_id.is_not(None)).limit(1)
+        async with self._database.statement() as connection:
+            return (await connection.execute(query)).scalar_one_or_none() is not None
 
     async def get(self, org_id: UUID, credential_id: UUID) -> Credential | None:
         query = _SHOWN.where(credentials.c.org_id == org_id, credentials.c.id == credential_id)
@@ -105,6 +114,14 @@ class SqlCredentials:
         statement = update(credentials).where(credentials.c.id == credential_id, later).values(expires_at=at)
         async with self._database.statement() as connection:
             await connection.execute(statement)
+
+
+async def _require_live(transaction: Executor, login_id: UUID) -> None:
+    """Lock the login until the credential is added, so that the end of the login revokes it, too. Raises
+    Unauthenticated for a login that has ended."""
+    live = select(logins.c.id).where(logins.c.id == login_id, logins.c.ended_at.is_(None)).with_for_update(read=True)
+    if (await transaction.execute(live)).scalar_one_or_none() is None:
+        raise Unauthenticated("this login has ended; log in again")
 
 
 def valid_conditions(at: datetime) -> list[ColumnElement[bool]]:

@@ -23,6 +23,7 @@ from postern.store.sql.resource_table import ResourceTable
 from postern.store.sql.reviews.sql_review_rules import SqlReviewRules
 from postern.store.sql.rows import principal_of
 from postern.store.sql.rules.sql_access_rules import SqlAccessRules
+from postern.store.sql.rules.sql_network_rules import SqlNetworkRules
 from postern.store.sql.runbooks.sql_runbook_rules import SqlRunbookRules
 from postern.store.sql.targets.connection_groups import remove_from_connections, rename_in_connections
 from postern.store.threaded import Executor
@@ -33,7 +34,8 @@ class SqlGroups(ResourceTable[UserGroup]):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._rules = (SqlAccessRules(database), SqlReviewRules(database), SqlRunbookRules(database))
+        kinds = (SqlAccessRules, SqlNetworkRules, SqlReviewRules, SqlRunbookRules)
+        self._rules = tuple(kind(database) for kind in kinds)
 
     def select_rows(self) -> Select[Any]:
         members = select(func.count(user_groups.c.user_id.distinct())).join(users, users.c.id == user_groups.c.user_id)

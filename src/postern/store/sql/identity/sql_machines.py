@@ -46,7 +46,8 @@ class SqlMachines(ResourceTable[MachineIdentity]):
 
     async def read(self, row: Row) -> MachineIdentity:
         account = account_of(row)
-        same = {name: getattr(account, name) for name in ("principal", "created_at", "updated_at", "version")}
+        names = ("principal", "created_at", "updated_at", "version", "managed_by")
+        same = {name: getattr(account, name) for name in names}
         return MachineIdentity(**same, description=row["description"], attributes=row["attributes"])
 
     async def values(self, resource: MachineIdentity) -> dict[str, Any]:

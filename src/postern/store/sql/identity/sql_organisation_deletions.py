@@ -22,7 +22,7 @@ from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.ports.server_ports import AuditEntry, OrganisationSummary
 from postern.store.schema.columns import metadata
-from postern.store.schema.identity_tables import api_keys, logins, one_time_tokens, orgs, users
+from postern.store.schema.identity_tables import api_keys, federation_rules, logins, one_time_tokens, orgs, users
 from postern.store.schema.recording_tables import ledger, ledger_heads, segments
 from postern.store.schema.retention_tables import KEEPING, holds
 from postern.store.schema.runbook_tables import runbook_schedules
@@ -35,7 +35,10 @@ from postern.store.sql.rows import count_of
 from postern.store.sql.sql_audit import add_entry
 
 # Credentials of users and programs, and schedules, which start work without a login.
-_ACCESS = (api_keys, chat_links, credentials, logins, runbook_schedules, ssh_authorities, ssh_keys)
+_ACCESS = (
+    *(api_keys, chat_links, credentials, federation_rules, logins),
+    *(runbook_schedules, ssh_authorities, ssh_keys),
+)
 _NAMED_HOLDS = 5
 
 

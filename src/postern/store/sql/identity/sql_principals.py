@@ -278,6 +278,7 @@ def account_values(account: Account) -> dict[str, Any]:
         "external_id": account.external_id,
         "user_name": account.user_name,
         "last_login_at": account.last_login_at,
+        "managed_by": account.managed_by,
     }
 
 

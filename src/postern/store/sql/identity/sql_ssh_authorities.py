@@ -10,7 +10,7 @@ from postern.store.schema.ssh_tables import ssh_authorities
 from postern.store.sql.identity.sql_ssh_keys import key_values, public_key_of
 from postern.store.sql.resource_table import ResourceTable
 
-_PLAIN = ("id", "org_id", "name", "created_at", "updated_at", "version")
+_PLAIN = ("id", "org_id", "name", "created_at", "updated_at", "managed_by", "version")
 
 
 class SqlSshAuthorities(ResourceTable[SshAuthority]):

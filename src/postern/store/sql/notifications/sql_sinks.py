@@ -33,7 +33,7 @@ from postern.store.sql.resource_table import ResourceTable
 
 _PLAIN = ("name", "address", "with_script", "authority", "updated_at")
 _SET = (*_PLAIN, "kind", "status")
-_FIXED = ("id", "org_id", "created_at", "delivered_at", "version")
+_FIXED = ("id", "org_id", "created_at", "delivered_at", "managed_by", "version")
 _NO_TROUBLE = {"failures": 0, "failing_since": None, "error": "", "next_at": None}
 
 

@@ -6,16 +6,26 @@ from collections.abc import Mapping
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import exists, func, insert, select
+from sqlalchemy import bindparam, exists, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.sessions.ledger import EntryKind
 from postern.domain.sessions.segment import Segment
 from postern.errors import Gone
 from postern.store.database import Database
+from postern.store.prepared import PreparedStatement
 from postern.store.schema.recording_tables import ledger, segments
 from postern.store.schema.retention_tables import KEEPING
 from postern.store.schema.session_tables import sessions
+
+_OF = PreparedStatement(
+    select(*segments.c).where(segments.c.session_id == bindparam("session")).order_by(segments.c.number)
+)
+_ORIGIN = PreparedStatement(
+    select(sessions.c.org_id, sessions.c.start_date, sessions.c.recording_purged_at).where(
+        sessions.c.id == bindparam("session")
+    )
+)
 
 
 class SqlSegments:
@@ -36,9 +46,9 @@ class SqlSegments:
         return True
 
     async def of(self, session_id: UUID) -> list[Segment]:
-        query = select(*segments.c).where(segments.c.session_id == session_id).order_by(segments.c.number)
-        async with self._database.statement() as connection:
-            return [Segment(**row) for row in (await connection.execute(query)).mappings()]
+        session = {"session": session_id}
+        rows = await self._database.run_direct(lambda connection: _OF.rows(connection, session), writes=False)
+        return [Segment(**row) for row in rows]
 
     async def count_by_key(self) -> Mapping[UUID, int]:
         """Return how many are encrypted with each data key, of all organisations."""
@@ -48,12 +58,14 @@ class SqlSegments:
         return {row.data_key: row.number for row in rows}
 
     async def origin(self, session_id: UUID) -> tuple[UUID, datetime] | None:
-        query = select(sessions.c.org_id, sessions.c.start_date, sessions.c.recording_purged_at)
-        async with self._database.statement() as connection:
-            row = (await connection.execute(query.where(sessions.c.id == session_id))).one_or_none()
-        if row is not None and row.recording_purged_at is not None:
+        session = {"session": session_id}
+        rows = await self._database.run_direct(lambda connection: _ORIGIN.rows(connection, session), writes=False)
+        if not rows:
+            return None
+        row = rows[0]
+        if row["recording_purged_at"] is not None:
             raise Gone(f"the recording of session {session_id} was purged")
-        return None if row is None else (row.org_id, row.start_date)
+        return row["org_id"], row["start_date"]
 
     async def is_purged(self, session_id: UUID) -> bool:
         purged = exists().where(ledger.c.session_id == session_id, KEEPING, ledger.c.kind == EntryKind.PURGED.value)

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, exists, or_
 
-from postern.domain.reviews.review import ApprovalRequirement, Binding, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import ApprovalRequirement, Binding, ReviewKind
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.store.ports.review_ports import ReviewFilter
 from postern.store.schema.review_tables import review_groups, reviews
 from postern.store.sql.reviews.review_rows import requirements_digest

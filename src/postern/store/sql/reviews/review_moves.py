@@ -16,7 +16,8 @@ from sqlalchemy import Connection, Select, and_, case, delete, exists, insert, o
 
 from postern.domain.event import VOICED
 from postern.domain.identity.principal import PrincipalKind, PrincipalStatus
-from postern.domain.reviews.review import Review, ReviewEvent, ReviewKind, ReviewStatus, after, is_final
+from postern.domain.reviews.review import Review, ReviewEvent, ReviewKind, after, is_final
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.review_weighing import Seat, Weighed
 from postern.domain.sessions.ledger import RecordKind
 from postern.domain.sessions.session import EndReason, SessionStatus

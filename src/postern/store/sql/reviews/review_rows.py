@@ -18,9 +18,9 @@ from postern.domain.reviews.review import (
     Review,
     ReviewedCredential,
     ReviewKind,
-    ReviewStatus,
     Vote,
 )
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.reviews.time_window import TIME_RANGE, TimeWindow, configuration, time_window
 from postern.store.prepared import Row
 from postern.store.schema.review_tables import review_voices

@@ -9,8 +9,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, select
 
-from postern.domain.reviews.review import Choice, ReviewKind, ReviewStatus
+from postern.domain.reviews.review import Choice, ReviewKind
 from postern.domain.reviews.review_report import Reviewed
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.store.database import Database
 from postern.store.schema.review_tables import review_groups, review_voices, reviews
 

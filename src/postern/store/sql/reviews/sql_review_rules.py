@@ -33,7 +33,7 @@ class SqlReviewRules(RuleTable[ReviewRule]):
     async def read(self, row: Row) -> ReviewRule:
         groups = self.groups.names(row)
         return ReviewRule(
-            **{name: row[name] for name in ("id", "org_id", *_PLAIN, "created_at", "version")},
+            **{name: row[name] for name in ("id", "org_id", *_PLAIN, "created_at", "managed_by", "version")},
             access_type=AccessType(row["access_type"]),
             reviewers_groups=groups["reviewers_groups"],
             force_groups=groups["force_groups"],

@@ -40,8 +40,8 @@ from postern.domain.reviews.review import (
     ReviewedCredential,
     ReviewEvent,
     ReviewKind,
-    ReviewStatus,
 )
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.sessions.session import Session
 from postern.domain.targets.command import NOTHING_ADDED, Invocation
 from postern.errors import TooMany

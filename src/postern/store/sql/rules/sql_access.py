@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import and_, bindparam, literal, select
@@ -13,7 +15,7 @@ from postern.domain.targets.connection import Extra, Toggle
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports.target_ports import ConnectionRuleSet, PermitStanding
-from postern.store.prepared import PreparedStatement
+from postern.store.prepared import PreparedStatement, RawRow, Row
 from postern.store.schema.identity_tables import orgs, users
 from postern.store.schema.target_tables import (
     connection_guardrails,
@@ -72,19 +74,42 @@ _RULES = (
 )
 
 
+GRANT_AGE = 60.0  # seconds that a connection's secrets stay decrypted for further logins by the same credential
+MOST_GRANTS = 256
+
+
+class _CachedGrant(NamedTuple):
+    raw_row: RawRow
+    grant: Grant
+    until: float  # on the monotonic clock
+
+
 class SqlAccess:
     """Its statements are built once: building one costs more than SQLite takes to run it."""
 
     def __init__(self, database: Database, encryption: Encryption) -> None:
         self._database = database
         self._encryption = encryption
+        self._grants: dict[str, _CachedGrant] = {}  # by user name, the one that was used last at the end
 
     async def find_grant(self, username: str) -> Grant | None:
-        async with self._database.statement() as connection:
-            rows = await connection.run_sync(lambda connection: _GRANT.rows(connection, {"username": username}))
-        if not rows:
+        """Read the row, always. Only what was read from an equal row before is not read again."""
+        raw_rows = await self._database.run_direct(
+            lambda connection: _GRANT.raw_rows(connection, {"username": username}), writes=False
+        )
+        if not raw_rows:
+            self._grants.pop(username, None)
             return None
-        row = rows[0]
+        cached = self._grants.pop(username, None)
+        if cached is None or cached.raw_row != raw_rows[0] or time.monotonic() >= cached.until:
+            grant = await self._read_grant(_GRANT.read(raw_rows[0]))
+            cached = _CachedGrant(raw_rows[0], grant, time.monotonic() + GRANT_AGE)
+        self._grants[username] = cached
+        if len(self._grants) > MOST_GRANTS:
+            del self._grants[next(iter(self._grants))]
+        return cached.grant
+
+    async def _read_grant(self, row: Row) -> Grant:
         return Grant(
             credential_id=row["credential_id"],
             username=row["credential_username"],
@@ -119,6 +144,9 @@ class SqlAccess:
 
     async def terminal_key(self) -> Secret:
         return Secret((await self._encryption.derive("terminals in browsers")).hex())
+
+    async def client_authority_key(self) -> Secret:
+        return Secret((await self._encryption.derive("authority of client certificates")).hex())
 
     async def standing(self, principal_id: UUID, connection_id: UUID, credential_id: UUID | None) -> PermitStanding:
         # One row whatever is missing: each table is joined to a row that is always there.

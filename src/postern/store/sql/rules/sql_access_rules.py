@@ -25,7 +25,8 @@ class SqlAccessRules(RuleTable[AccessRule]):
         }
 
     async def read(self, row: Row) -> AccessRule:
-        plain = ("id", "org_id", "name", "description", "connection_tags", "created_at", "updated_at", "version")
+        times = ("created_at", "updated_at", "managed_by", "version")
+        plain = ("id", "org_id", "name", "description", "connection_tags", *times)
         return AccessRule(
             **{name: row[name] for name in plain},
             groups=frozenset(self.groups.names(row)["groups"]),

@@ -18,6 +18,7 @@ from sqlalchemy import Row as ResultRow
 
 from postern.domain.issues.issue import CmdbField, FieldMapping, IssueTemplate, MappingType, Prompt, PromptType
 from postern.domain.lists import Listed, Page
+from postern.domain.named_resource import is_declared
 from postern.domain.rules.access import Reach
 from postern.domain.rules.rule_filter import ALL_RULES, RuleFilter
 from postern.domain.targets.connection import Connection
@@ -54,7 +55,7 @@ class _Connections:
             raise Conflict(f"issue template {resource.name!r}: a connection {CHANGED_MEANWHILE}")
         await _count_change(transaction, losing)
         for row in (*new, *former):
-            if row.managed_by is not None:
+            if is_declared(row.managed_by):
                 raise Malformed(
                     f"connection_ids: connection {row.name!r} is managed by {row.managed_by}; change it there",
                     field="connection_ids",
@@ -95,7 +96,7 @@ class SqlIssueTemplates(ResourceTable[IssueTemplate]):
 
     async def read(self, row: Row) -> IssueTemplate:
         return IssueTemplate(
-            **{name: row[name] for name in ("id", "org_id", *_PLAIN, "created_at", "version")},
+            **{name: row[name] for name in ("id", "org_id", *_PLAIN, "created_at", "managed_by", "version")},
             mappings=tuple(
                 FieldMapping(**values | {"type": MappingType(values["type"])}) for values in row["mappings"]
             ),

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 MAX_SNAPSHOT = 32_000_000  # bytes, unpacked
 _MAX_ERROR = 500  # characters
 _PLAIN = ("git_url", "name", "git_user", "ssh_user", "ssh_known_hosts", "branch", "hook_ttl", "updated_at")
-_READ = ("org_id", "created_at", "version", "commit", "fetched_at", "tried_at", "error")
+_READ = ("org_id", "created_at", "managed_by", "version", "commit", "fetched_at", "tried_at", "error")
 _OF_COMMIT, _OF_FILE = ("commit", "author", "message", "hooks"), ("path", "text", "error")
 _REPLACED = ("content", "hooks", "commit_id", "fetched_at")
 # What was read by other settings than it has now is as if it had not been read.

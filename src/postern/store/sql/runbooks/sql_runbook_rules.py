@@ -26,7 +26,7 @@ class SqlRunbookRules(RuleTable[RunbookRule]):
         }
 
     async def read(self, row: Row) -> RunbookRule:
-        plain = ("id", "org_id", "name", "description", "created_at", "updated_at", "version")
+        plain = ("id", "org_id", "name", "description", "created_at", "updated_at", "managed_by", "version")
         listed = listed_ids(row)
         return RunbookRule(
             **{name: row[name] for name in plain},

@@ -33,7 +33,7 @@ _CHOSEN = ("name", "connection_id", "repository", "file", "cron", "zone", "enabl
 _SEALED = ("parameters", "tracker_fields")
 _KEPT = ("org_id", "owner_id", "owner", "connection_id", "connection", "repository", "file")  # of a run
 _SHOWN = (  # all but what is sealed
-    *("id", "org_id", "owner_id", "created_at", "version", *_CHOSEN),
+    *("id", "org_id", "owner_id", "created_at", "managed_by", "version", *_CHOSEN),
     *("last_at", "last_session_id", "last_error"),
 )
 

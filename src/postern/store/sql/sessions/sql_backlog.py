@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Executable, func, select
 
-from postern.domain.reviews.review import ReviewStatus
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.sink import DeliveryState, SinkStatus
 from postern.store.database import Database
 from postern.store.ports.notification_ports import TO_TELL
@@ -15,6 +15,7 @@ from postern.store.schema.review_tables import reviews
 from postern.store.schema.server_tables import deliveries, sinks
 from postern.store.schema.session_tables import sessions
 from postern.store.sql.sessions.pending import waiting
+from postern.store.sql.sql_installation import BACKUP, SqlInstallation
 
 MOST = 10_000  # that are counted of anything
 
@@ -41,7 +42,9 @@ class SqlBacklog:
         ((untold,),) = await self._rows(select(func.count()).select_from(pending.subquery()))
         ((events,),) = await self._rows(select(func.count()).select_from(undelivered.subquery()))
         ((number,),) = await self._rows(select(func.count()).select_from(undecided.subquery()))
+        backup_at = await SqlInstallation(self._database).get(BACKUP)
         return {
+            "postern_last_backup_timestamp_seconds": _seconds(backup_at),
             "postern_ledger_lag_seconds": _age(since, now),
             "postern_sinks_failing": float(count),
             "postern_sink_lag_seconds": _age(failing_since, now),
@@ -53,6 +56,10 @@ class SqlBacklog:
     async def _rows(self, query: Executable) -> list[tuple[Any, ...]]:
         async with self._database.statement() as connection:
             return [tuple(row) for row in (await connection.execute(query)).all()]
+
+
+def _seconds(time: str | None) -> float:
+    return datetime.fromisoformat(time).timestamp() if time else 0.0
 
 
 def _age(moment: datetime | None, now: datetime) -> float:

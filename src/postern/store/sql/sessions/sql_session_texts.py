@@ -13,8 +13,8 @@ from uuid import UUID
 from sqlalchemy import (
     Connection,
     Integer,
-    RowMapping,
     Select,
+    bindparam,
     insert,
     literal,
     literal_column,
@@ -31,6 +31,7 @@ from postern.errors import Unavailable
 from postern.store.database import Database
 from postern.store.ports.notification_ports import ALL, UNREAD
 from postern.store.ports.target_ports import Piece, UnindexedSession
+from postern.store.prepared import PreparedStatement, Row
 from postern.store.schema.session_tables import session_texts, sessions
 from postern.store.sql.rows import SESSION_COLUMNS, session_of
 from postern.store.sql.sessions.pending import waiting
@@ -40,6 +41,7 @@ MAX_TEXT = 1024 * 1024  # bytes of one session
 MAX_WORDS = 1_000_000  # bytes of different words
 _NEIGHBOURS = 16  # places that are tried where another session has the first one
 _TRIES = 20
+_SHORT = 16 * 1024  # characters; folding longer texts would block the event loop
 _NOTHING_AWAITED = update(sessions).values(pending=literal_column(f"pending & {ALL & ~UNREAD}", Integer))
 
 
@@ -51,15 +53,17 @@ class SqlSessionTexts:
         """Index a segment. Words are found before the transaction begins: for a long text that takes longest, and
         would block other writers."""
         for _ in range(_TRIES):
-            async with self._database.statement() as connection:
-                row = (await connection.execute(_select_texts(session_id))).mappings().one_or_none()
-            if row is None:
+            rows = await self._database.run_direct(
+                lambda connection: _FIND.rows(connection, {"session": session_id}), writes=False
+            )
+            if not rows:
                 return False
+            row = rows[0]
             is_new = _is_new(row, segment)
             if not (is_new or is_last):
                 return False
-            values = await asyncio.to_thread(self._values, row, segment, pieces) if is_new else {}
-            awaited = not is_last or _missing(values.get("segments", row["segments"]), segment)
+            values = await self._values_of(row, segment, pieces) if is_new else {}
+            awaited = not is_last or _missing(values.get("segments", row["segments"]) or (), segment)
             write = functools.partial(_write, session_id=session_id, known_row=row, values=values)
             work = functools.partial(write, is_last=is_last, is_awaited=awaited)
             if await self._database.together(work):
@@ -94,7 +98,14 @@ class SqlSessionTexts:
             rows = await connection.execute(query.where(session_texts.c.session_id.in_(chosen)))
             return {row.session_id: _read(row.pieces) for row in rows}
 
-    def _values(self, row: RowMapping, segment: int, pieces: Sequence[Piece]) -> dict[str, Any]:
+    async def _values_of(self, row: Row, segment: int, pieces: Sequence[Piece]) -> dict[str, Any]:
+        """Return the row after a segment is added, by a thread for long texts."""
+        length = sum(len(piece_text) for _, piece_text in pieces) + len(row["pieces"] or row["script"] or "")
+        if length > _SHORT:
+            return await asyncio.to_thread(self._values, row, segment, pieces)
+        return self._values(row, segment, pieces)
+
+    def _values(self, row: Row, segment: int, pieces: Sequence[Piece]) -> dict[str, Any]:
         """Return the row after a segment is added."""
         script: str | None = row["script"]
         before = _read(row["pieces"]) if row["place"] is not None else [(0.0, script)] if script else []
@@ -110,19 +121,22 @@ class SqlSessionTexts:
             "is_cut": is_cut or bool(row["is_cut"]),
         }
         if not self._database.is_sqlite:
-            words = _some(values["folded"].split())
+            words = distinct_words(values["folded"].split())
             values["words"] = text("array_to_tsvector(cast(:words as text[]))").bindparams(words=words)
         return values
 
 
-def _select_texts(session_id: UUID) -> Select[Any]:
+def _select_texts() -> Select[Any]:
     """Return the session, and its index row."""
     texts = (session_texts.c[name] for name in ("place", "pieces", "segments", "is_cut"))
     query = select(sessions.c.script, *texts).join_from(sessions, session_texts, isouter=True)
-    return query.where(sessions.c.id == session_id)
+    return query.where(sessions.c.id == bindparam("session"))
 
 
-def _is_new(row: RowMapping, segment: int) -> bool:
+_FIND = PreparedStatement(_select_texts())
+
+
+def _is_new(row: Row, segment: int) -> bool:
     """Return whether to add a row; a session without any segment gets one once its index is complete."""
     return row["place"] is None if segment == 0 else segment not in (row["segments"] or ())
 
@@ -135,7 +149,7 @@ def _write(
     connection: Connection,
     *,
     session_id: UUID,
-    known_row: RowMapping,
+    known_row: Row,
     values: dict[str, Any],
     is_last: bool,
     is_awaited: bool,
@@ -173,7 +187,7 @@ def _put(connection: Connection, session: Session, place: int | None, values: di
     connection.execute(insert(session_texts).values(values))
 
 
-def _some(words: Sequence[str]) -> list[str]:
+def distinct_words(words: Sequence[str]) -> list[str]:
     """Return each word once, as many of the first as a tsvector holds
     (https://postgresql.org/docs/current/textsearch-limitations)."""
     distinct_words: dict[str, None] = {}

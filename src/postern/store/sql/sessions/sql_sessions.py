@@ -33,7 +33,8 @@ from sqlalchemy import (
 from postern.domain.facets import Facet, Facets
 from postern.domain.issues.issue import ISSUE_KEY
 from postern.domain.lists import Count, Page, Stretch
-from postern.domain.reviews.review import ReviewKind, ReviewStatus
+from postern.domain.reviews.review import ReviewKind
+from postern.domain.reviews.review_status import ReviewStatus
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import (
     CHANGES,
@@ -164,6 +165,7 @@ _TAKEN = {column.name for column in sessions.c} - (
     }
 )
 _MOST = 2**31 - 1
+_FEW = 8  # ends that the event loop's thread may write at once
 _CHUNK = 500  # identifiers in one statement
 _MAPS = ("connection_tags", "integrations_metadata", "labels", "metadata", "metrics")
 
@@ -179,8 +181,7 @@ class SqlSessions:
     ) -> None:
         values = session_values(session, principal_id, source)
         if not invocation:
-            async with self._database.statement() as connection:
-                await connection.run_sync(lambda connection: _ADD.count(connection, values))
+            await self._database.run_direct(lambda connection: _ADD.count(connection, values), writes=True)
             return
         sealed = await seal_invocation(self._encryption, session.id, invocation)
         await self._database.together(lambda connection: add_session(connection, values, sealed))
@@ -203,7 +204,9 @@ class SqlSessions:
             ended = {at: _END.count(connection, ends[at]) == 1 for at in order}
             return [ended[at] for at in range(len(ends))]
 
-        return await self._database.together(write)
+        if len(ends) > _FEW:
+            return await self._database.together(write)
+        return await self._database.run_direct(write, writes=True, several=len(ends) > 1)
 
     async def end_if_ready(self, session_id: UUID, ended: SessionEnd) -> bool:
         return await self._database.together(lambda connection: withdraw_session(connection, session_id, ended))

@@ -165,6 +165,11 @@ class SqlConnections(ResourceTable[Connection]):
         async with self._database.statement() as connection:
             return {row.id: row.name for row in (await connection.execute(query)).all()}
 
+    async def names_of(self, org_id: UUID, subtypes: Collection[str]) -> list[str]:
+        own = (connections.c.org_id == org_id, connections.c.subtype.in_(subtypes))
+        async with self._database.statement() as connection:
+            return list((await connection.execute(select(connections.c.name).where(*own))).scalars())
+
     async def tags(self, org_id: UUID, reach: Reach | None, page: Page) -> Listed[TagUse]:
         tag = each_tag(self._database.is_sqlite)
         used = (

@@ -1,0 +1,1 @@
+"""Rules of access, networks, reviews and runbooks."""

@@ -1,0 +1,1 @@
+"""The gateway's side: how clients of AWS prove themselves."""

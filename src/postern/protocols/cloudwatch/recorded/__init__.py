@@ -1,0 +1,1 @@
+"""Reading recorded answers of CloudWatch: as text, as tables, and answer by answer."""

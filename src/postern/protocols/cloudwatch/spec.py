@@ -1,0 +1,178 @@
+"""The protocol specification of Amazon CloudWatch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, cast
+
+from postern.protocols.spec import DialectSpec, ProtocolSpec, ScriptSyntax, TargetKeys
+
+if TYPE_CHECKING:
+    from postern.agent.agent_policy import LocalPolicy
+    from postern.agent.agent_protocols import Targets
+    from postern.domain.rules.permit import Permit
+    from postern.domain.targets.target_schema import TargetSchema
+    from postern.gateway.clients.session_setup import SessionSetup
+    from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, TunnelServer, WireParts
+    from postern.inspection.masking.origins import SessionOrigins
+    from postern.inspection.masking.statement_facts import StatementFacts
+    from postern.inspection.sql.script_spans import ScriptSpans
+    from postern.inspection.sql.sql_parser import Parser
+    from postern.protocols.clients import NativeClient
+    from postern.protocols.gateway_queries import Catalogue, Script
+    from postern.protocols.http.listener.credential_scheme import CredentialScheme
+    from postern.protocols.wire_base import Wire
+    from postern.recording.recording_library import ResultReader
+    from postern.recording.recording_rendering import Renderer
+    from postern.recording.steps import AnswerReader
+    from postern.relay.relay_target import Start
+
+_NAME = "cloudwatch"
+_MAX_BODY = 16 << 20
+
+
+def _wires(parts: WireParts) -> OpenWire:
+    from postern.protocols.cloudwatch.cloudwatch_listener import SharedQueryRegistry
+    from postern.protocols.cloudwatch.wire.cloudwatch_dialect import CloudwatchDialect
+    from postern.protocols.http.wire.http_wire import HttpWire
+
+    registry = SharedQueryRegistry(parts.signals)
+
+    def open_wire(permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
+        queries = registry.of(str(permit.principal.id), str(permit.connection.id))
+        dialect = CloudwatchDialect(queries, max_body=min(_MAX_BODY, parts.settings.max_statement))
+        return HttpWire(dialect, parameters.get("authority", ""))
+
+    return open_wire
+
+
+def _scheme() -> CredentialScheme:
+    from postern.protocols.cloudwatch.cloudwatch_listener import CloudwatchCredentialScheme
+
+    return CloudwatchCredentialScheme()
+
+
+def _gate(parts: GateParts) -> Gate:
+    from postern.protocols.http.listener.http_gate import HttpGate
+
+    return HttpGate(parts, _NAME, scheme=_scheme())
+
+
+def _local_port(fronts: SessionSetup) -> TunnelServer:
+    from postern.protocols.http.listener.http_gate import HttpLocalPort
+
+    return HttpLocalPort(fronts, _NAME, scheme=_scheme())
+
+
+def _targets(policy: LocalPolicy, environ: Mapping[str, str]) -> Targets:
+    from postern.protocols.aws.target.aws_targets import AwsTargets
+    from postern.protocols.cloudwatch.cloudwatch_target import service_of
+
+    return AwsTargets(policy, service_of)
+
+
+def _script(text: str) -> Script:
+    from postern.protocols.cloudwatch.queries.cloudwatch_script import CloudwatchScript
+
+    return CloudwatchScript(text)
+
+
+def _catalogue() -> Catalogue:
+    from postern.protocols.cloudwatch.queries.cloudwatch_catalogue import CATALOGUE
+
+    return CATALOGUE
+
+
+def _renderer() -> Renderer:
+    from postern.protocols.cloudwatch.recorded.cloudwatch_text_renderer import CloudwatchTextRenderer
+
+    return CloudwatchTextRenderer()
+
+
+def _results() -> ResultReader:
+    from postern.protocols.cloudwatch.recorded.cloudwatch_tables import CloudwatchResults
+
+    return CloudwatchResults()
+
+
+def _answers() -> AnswerReader:
+    from postern.protocols.cloudwatch.recorded.cloudwatch_answer_reader import CloudwatchAnswers
+
+    return CloudwatchAnswers()
+
+
+def _exchange_of(data: bytes) -> int:
+    from postern.protocols.http.recorded.exchange_numbers import exchange_of
+
+    return exchange_of(data)
+
+
+def _parser() -> Parser:
+    from postern.inspection.sql.shared import own
+    from postern.protocols.cloudwatch.dialect.cloudwatch_parser import CloudwatchParser
+
+    return cast("Parser", own(CloudwatchParser))
+
+
+def _lineage() -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins]:
+    from postern.protocols.cloudwatch.dialect.cloudwatch_lineage import CloudwatchSessionLineage
+
+    return CloudwatchSessionLineage
+
+
+def _facts() -> StatementFacts:
+    from postern.protocols.cloudwatch.dialect.cloudwatch_statement_facts import CloudwatchStatementFacts
+
+    return CloudwatchStatementFacts()
+
+
+def _split() -> Callable[[str], ScriptSpans]:
+    from postern.protocols.cloudwatch.dialect.cloudwatch_splitting import split_cloudwatch
+
+    return split_cloudwatch
+
+
+def _client() -> NativeClient:
+    from postern.protocols.cloudwatch.cloudwatch_client import CLIENT
+
+    return CLIENT
+
+
+CLOUDWATCH = ProtocolSpec(
+    name=_NAME,
+    title="CloudWatch",
+    servers="Amazon CloudWatch Logs and CloudWatch metrics",
+    type="custom",
+    port=7019,
+    has_cancel=False,
+    signs_requests=True,
+    needs_secret_files=False,
+    keys=TargetKeys(
+        port=0,  # it is in the URL
+        required=(),
+        one_of=("AWS_ACCESS_KEY_ID",),
+        readable=(
+            *("AWS_REGION", "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_ROLE_ARN", "AWS_EXTERNAL_ID"),
+            "SSLMODE",
+        ),
+        private=("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "SSLROOTCERT"),
+    ),
+    syntax=ScriptSyntax.SHELL,
+    preload=(
+        "postern.protocols.cloudwatch.cloudwatch_listener",
+        "postern.protocols.aws.target.aws_targets",
+        "postern.protocols.cloudwatch.wire.cloudwatch_dialect",
+    ),
+    wires=_wires,
+    targets=_targets,
+    gate=_gate,
+    local_port=_local_port,
+    script=_script,
+    catalogue=_catalogue,
+    renderer=_renderer,
+    results=_results,
+    answers=_answers,
+    exchange_of=_exchange_of,
+    dialect=DialectSpec(name=_NAME, parser=_parser, lineage=_lineage, facts=_facts, split=_split),
+    client=_client,
+)

@@ -1,0 +1,1 @@
+"""What operations and PartiQL statements would do."""

@@ -1,0 +1,1 @@
+"""Where values in responses come from."""

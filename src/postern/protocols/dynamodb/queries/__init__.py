@@ -1,0 +1,1 @@
+"""Requests of the gateway's own: scripts of `exec`, catalogue queries, row counts."""

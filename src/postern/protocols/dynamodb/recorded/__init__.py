@@ -1,0 +1,1 @@
+"""Readers of recordings: text, tables, answers."""

@@ -1,0 +1,1 @@
+"""Content of bodies: types, codings, charsets, and frames of WebSocket."""

@@ -1,0 +1,131 @@
+"""The client's end of one link, in memory: frames in both directions, with back-pressure.
+
+request ─ send ─▶ the driver reads               waits while the driver does not read
+response ◀─ next_frame ─ the driver writes       the driver is throttled while frames wait here
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any, Final
+
+from postern.errors import ProtocolViolation
+from postern.protocols.http.http_frames import HttpFrame, HttpFrameReader
+
+_HIGH: Final = 256 * 1024  # bytes of frames that wait for the client
+_LOW: Final = 64 * 1024
+
+
+class HttpLink(asyncio.Transport):
+    """One link of a session. `origin` is the target's scheme and authority; `uses` counts its exchanges."""
+
+    def __init__(self, origin: str) -> None:
+        super().__init__()
+        self.origin = origin
+        self.uses = 0
+        self._loop = asyncio.get_running_loop()
+        self._driver: asyncio.Protocol | None = None
+        self._reader = HttpFrameReader()
+        self._frames: deque[HttpFrame] = deque()
+        self._waiting = 0  # bytes in `_frames`
+        self._is_throttled = False
+        self._can_send = asyncio.Event()
+        self._arrived = asyncio.Event()
+        self._closing = False
+
+    # For an exchange
+
+    @property
+    def has_ended(self) -> bool:
+        return self._closing
+
+    @property
+    def is_quiet(self) -> bool:
+        """Return True if nothing of a response is left over."""
+        return not self._frames and not self._reader.waiting
+
+    async def send(self, data: bytes) -> None:
+        """Send frames. Waits while the link does not read. Raises ConnectionResetError when it has ended."""
+        while not self._can_send.is_set() and not self._closing:
+            await self._can_send.wait()
+        if self._closing or self._driver is None:
+            raise ConnectionResetError("the link has ended")
+        self._driver.data_received(data)
+
+    async def next_frame(self) -> HttpFrame | None:
+        """Return the next frame; None when the link has ended."""
+        while not self._frames:
+            if self._closing:
+                return None
+            self._arrived.clear()
+            await self._arrived.wait()
+        frame = self._frames.popleft()
+        self._waiting -= len(frame.payload)
+        if self._is_throttled and self._waiting <= _LOW and self._driver is not None:
+            self._is_throttled = False
+            self._driver.resume_writing()
+        return frame
+
+    # For the driver
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        assert isinstance(protocol, asyncio.Protocol)
+        self._driver = protocol
+        self._can_send.set()
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        assert self._driver is not None
+        return self._driver
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return default
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self._closing:
+            return
+        try:
+            frames = self._reader.feed(bytes(data))
+        except ProtocolViolation:  # of our own wire
+            self.close()
+            return
+        for frame in frames:
+            self._frames.append(frame)
+            self._waiting += len(frame.payload)
+        self._arrived.set()
+        if self._waiting > _HIGH and not self._is_throttled and self._driver is not None:
+            self._is_throttled = True
+            self._driver.pause_writing()
+
+    def can_write_eof(self) -> bool:
+        return False
+
+    def get_write_buffer_size(self) -> int:
+        return self._waiting
+
+    def is_reading(self) -> bool:
+        return self._can_send.is_set()
+
+    def pause_reading(self) -> None:
+        self._can_send.clear()
+
+    def resume_reading(self) -> None:
+        self._can_send.set()
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        """End the link. What it has sent before can still be read."""
+        if self._closing:
+            return
+        self._closing = True
+        self._can_send.set()
+        self._arrived.set()
+        self._loop.call_soon(self._report_loss)
+
+    abort = close
+
+    def _report_loss(self) -> None:
+        if self._driver is not None:
+            self._driver.connection_lost(None)

@@ -1,0 +1,147 @@
+"""A client's connection after its TLS handshake: bounded reads, and writes that wait for a slow client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from postern.relay.relay_handshake import StreamHandshake
+
+_HIGH: Final = 64 * 1024
+_HELD: Final = 16 * 1024
+LONGEST_STALL: Final = 600.0  # seconds for which a client can read nothing of a response
+
+
+class HttpStream(asyncio.Protocol):
+    """The connection. `on_lost` is called once, when the client has disconnected; one that only sends no more counts as
+    disconnected, too, unless the connection `is_raw`: then it is the end of one direction."""
+
+    def __init__(self, handshake: StreamHandshake) -> None:
+        """Take the connection over. Raises ConnectionError when it is lost already."""
+        assert handshake.transport is not None
+        self._transport = handshake.transport
+        self._buffer = bytearray(handshake.hand_over(self))
+        self._arrived = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._is_paused = False
+        self._is_lost = False
+        self._held: list[bytes] = []  # for the next write
+        self._held_size = 0
+        self._has_ended = False
+        self.is_raw = False
+        self.on_lost: Callable[[], None] = lambda: None
+
+    # asyncio.Protocol
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        if len(self._buffer) > _HIGH and not self._is_paused:
+            self._is_paused = True
+            self._transport.pause_reading()
+        self._arrived.set()
+
+    def eof_received(self) -> bool:
+        if not self.is_raw:
+            self._lose()
+            return False
+        self._has_ended = True
+        self._arrived.set()
+        return self._transport.get_extra_info("ssl_object") is None
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._lose()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def _lose(self) -> None:
+        if not self._is_lost:
+            self._is_lost = True
+            self._arrived.set()
+            self._writable.set()
+            self.on_lost()
+
+    # For the connection's owner
+
+    @property
+    def is_lost(self) -> bool:
+        return self._is_lost
+
+    async def read(self) -> bytes:
+        """Return what has arrived; nothing at the end of a raw connection. Raises ConnectionResetError."""
+        while not self._buffer:
+            if self._has_ended:
+                return b""
+            self._require()
+            self._arrived.clear()
+            await self._arrived.wait()
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        if self._is_paused:
+            self._is_paused = False
+            self._transport.resume_reading()
+        return data
+
+    async def peek(self, size: int) -> bytes:
+        """Return the first bytes without consuming them. Raises ConnectionResetError."""
+        while len(self._buffer) < size:
+            self._require()
+            self._arrived.clear()
+            await self._arrived.wait()
+        return bytes(self._buffer[:size])
+
+    def _require(self) -> None:
+        if self._is_lost:
+            raise ConnectionResetError("the client has disconnected")
+
+    def write(self, data: bytes) -> None:
+        """Send what is held, and this."""
+        if self._held:
+            self._held.append(data)
+            data = b"".join(self._held)
+            self._held, self._held_size = [], 0
+        if data and not self._is_lost:
+            self._transport.write(data)
+
+    def write_soon(self, data: bytes) -> None:
+        """Send this together with what is written next: head and body of a short response are one packet. It waits at
+        most for what else can run now."""
+        if self._held_size + len(data) > _HELD:
+            self.write(data)
+            return
+        if not self._held:
+            asyncio.get_running_loop().call_soon(self.write, b"")
+        self._held.append(data)
+        self._held_size += len(data)
+
+    async def drain(self) -> None:
+        """Wait until more can be written. Raises ConnectionResetError; aborts a client that reads nothing."""
+        if not self._writable.is_set():
+            try:
+                async with asyncio.timeout(LONGEST_STALL):
+                    await self._writable.wait()
+            except TimeoutError:
+                self.abort()
+                raise ConnectionResetError("the client reads nothing") from None
+        self._require()
+
+    def end_writing(self) -> None:
+        """Send no more. The client can still send."""
+        self.write(b"")
+        if not self._is_lost and self._transport.can_write_eof():
+            self._transport.write_eof()
+
+    def close(self) -> None:
+        """Close once everything was sent."""
+        self.write(b"")
+        if not self._transport.is_closing():
+            self._transport.close()
+
+    def abort(self) -> None:
+        self.write(b"")
+        self._transport.abort()

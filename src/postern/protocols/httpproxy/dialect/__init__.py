@@ -1,0 +1,1 @@
+"""Requests as statements of rules."""

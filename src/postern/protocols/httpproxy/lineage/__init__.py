@@ -1,0 +1,1 @@
+"""Origins of values in responses."""

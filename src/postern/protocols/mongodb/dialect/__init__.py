@@ -1,0 +1,1 @@
+"""Effects of commands: what each would do, for guardrails."""

@@ -1,0 +1,1 @@
+"""Lineage: which stored fields the fields of an answer come from."""

@@ -1,0 +1,1 @@
+"""The gateway's own commands: scripts of `exec`, and catalogue queries."""
