@@ -120,10 +120,24 @@ def request_text(head: RequestHead, body: BodyText) -> str:
 
 
 def header_lines(headers: Headers) -> list[str]:
-    return [
-        f"{name.decode('latin-1').title()}: {value.decode('latin-1')}"
-        for name, value in redact_request_headers(headers)
-    ]
+    """Return the lines of a head, as they are recorded."""
+    lines: list[str] = []
+    for name, value in redact_request_headers(headers):
+        title = _titles.get(name) or _title(name)
+        lines.append(title + value.decode("latin-1"))
+    return lines
+
+
+_titles: Final[dict[bytes, str]] = {}  # beginnings of lines
+_MAX_TITLES: Final = 1024
+_MAX_NAME: Final = 64  # bytes
+
+
+def _title(name: bytes) -> str:
+    title = f"{name.decode('latin-1').title()}: "
+    if len(_titles) < _MAX_TITLES and len(name) <= _MAX_NAME:
+        _titles[name] = title
+    return title
 
 
 def redact_body(body: BodyText) -> str:
@@ -136,10 +150,11 @@ def redact_body(body: BodyText) -> str:
 def decoded_texts(head: RequestHead, body: BodyText) -> tuple[bytes | None, ...]:
     """Return what differs from the text when it is decoded: the target, and the body."""
     texts: list[bytes | None] = []
-    target = redact_url(head.target)
-    decoded = unquote_plus(target, errors="replace")
-    if decoded != target:
-        texts.append(decoded.encode("utf-8", "replace"))
+    if "%" in head.target or "+" in head.target:
+        target = redact_url(head.target)
+        decoded = unquote_plus(target, errors="replace")
+        if decoded != target:
+            texts.append(decoded.encode("utf-8", "replace"))
     if not body.text:
         return tuple(texts)
     text = redact_body(body)
