@@ -23,11 +23,10 @@ from uuid import UUID, uuid4
 
 import click
 import uvloop
-from bench.own_code import RULES
 from tests.support.http_site import AUTHORIZED, HttpSite
 
 from bench import machine
-from postern.domain.rules.guardrail import Guardrail
+from postern.domain.rules.guardrail import Guardrail, Rule, RuleType
 from postern.domain.rules.masking import DEFAULT_TYPES
 from postern.domain.rules.permit import Permit
 from postern.inspection.guardrails.guardrail_interceptor import GuardrailInterceptor
@@ -56,6 +55,10 @@ _RESPONSE = (
     b"HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Mon, 30 Nov 2026 11:38:00 GMT\r\nContent-Type: application/json"
     b'\r\nContent-Length: %d\r\nConnection: keep-alive\r\nETag: "65f1"\r\nAccept-Ranges: bytes\r\n\r\n%b'
 ) % (len(_BODY), _BODY)
+RULES = (
+    Rule(RuleType.DENY_WORDS_LIST, words=("drop table", "truncate")),
+    Rule(RuleType.PATTERN_MATCH, pattern_regex=r"(?i)delete\s+from\s+\w+\s*;?\s*$"),
+)
 _CLIENTS = {
     "wrk": b"",
     "browser": b"User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 "
@@ -150,7 +153,7 @@ class _Site(HttpSite):
         loop = asyncio.get_running_loop()
         socket = _Socket(lambda data: cast("None", loop.call_soon(upstream.data_received, _RESPONSE)))
         upstream = Http1Upstream()
-        socket.set_protocol(upstream)
+        socket.set_protocol(cast("asyncio.BaseProtocol", upstream))
         upstream.connection_made(socket)
         origin = HttpOrigin("http", "app.internal", 8080)
         access = HttpAccess("http", "app.internal", 8080, origin.authority, origin)
@@ -162,7 +165,7 @@ class _Site(HttpSite):
         link = HttpTargetLink(upstream, connect, HeaderSigner(()), access.authority, base, timeout=10)
         stream = StreamHandshake()
         link.set_protocol(stream)
-        stream.connection_made(link)
+        stream.connection_made(cast("asyncio.Transport", link))
         return Target(stream, {"scheme": "http", "authority": origin.authority})
 
 

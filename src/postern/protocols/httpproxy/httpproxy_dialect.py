@@ -60,7 +60,7 @@ class HttpproxyDialect(HttpDialect):
 
     def body_need(self, head: RequestHead, wants: Wants) -> BodyNeed:
         self._wants = wants
-        if head.upgrade:
+        if head.upgrade or head.length == 0:
             return BodyNeed()
         if wants.operations and is_multipart(head):
             return BodyNeed(self._limit, must_fit=True)

@@ -7,10 +7,11 @@ to that of the request.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 from postern.agent.agent_policy import LocalPolicy
 from postern.agent.dialling import text
@@ -60,7 +61,7 @@ class AwsTargets:
         )
         stream = StreamHandshake()
         lane.set_protocol(stream)
-        stream.connection_made(lane)
+        stream.connection_made(cast("asyncio.Transport", lane))
         parameters = {"scheme": access.scheme, "authority": access.authority}
         return Target(stream, parameters, release=connector.close)
 

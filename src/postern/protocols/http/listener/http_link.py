@@ -18,8 +18,8 @@ _HIGH: Final = 256 * 1024  # bytes of frames that wait for the client
 _LOW: Final = 64 * 1024
 
 
-class HttpLink(asyncio.Transport):
-    """One link of a session.
+class HttpLink:
+    """One link of a session: an `asyncio.Transport`, which a compiled class cannot inherit from.
 
     - `origin`: the target's scheme and authority.
     - `free_since`: when its last exchange ended, by the loop's clock.
@@ -27,7 +27,6 @@ class HttpLink(asyncio.Transport):
     """
 
     def __init__(self, origin: str) -> None:
-        super().__init__()
         self.origin = origin
         self.free_since = 0.0
         self.response: ResponseHead | None = None
@@ -135,7 +134,8 @@ class HttpLink(asyncio.Transport):
         self._wake()
         self._loop.call_soon(self._report_loss)
 
-    abort = close
+    def abort(self) -> None:
+        self.close()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

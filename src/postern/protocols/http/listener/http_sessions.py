@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import Connection
@@ -153,7 +153,7 @@ class HttpSession:
 
     async def _run(self, link: HttpLink, target: Target) -> None:
         stream = StreamHandshake()
-        stream.connection_made(link)
+        stream.connection_made(cast("asyncio.Transport", link))
         try:
             await self._engine.run_link(self.shared, stream, target)
         except Exception:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from postern.relay.relay_handshake import StreamHandshake
 
@@ -15,15 +15,18 @@ _TICK: Final = 0.001  # seconds by which a timer can be early
 LONGEST_STALL: Final = 600.0  # seconds for which a client can read nothing of a response
 
 
-class HttpStream(asyncio.Protocol):
-    """The connection. `on_lost` is called once, when the client has disconnected; one that only sends no more counts as
-    disconnected, too, unless the connection `is_raw`: then it is the end of one direction."""
+class HttpStream:
+    """The connection: an `asyncio.Protocol`, which a compiled class cannot inherit from.
+
+    `on_lost` is called once, when the client has disconnected; one that only sends no more counts as disconnected, too,
+    unless the connection `is_raw`: then it is the end of one direction.
+    """
 
     def __init__(self, handshake: StreamHandshake) -> None:
         """Take the connection over. Raises ConnectionError when it is lost already."""
         assert handshake.transport is not None
         self._transport = handshake.transport
-        self._buffer = handshake.hand_over(self)
+        self._buffer = handshake.hand_over(cast("asyncio.Protocol", self))
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[None] | None = None  # of `read` and `peek`
         self._deadline = math.inf  # of the waiter
