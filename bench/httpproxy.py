@@ -4,7 +4,8 @@
 
 Small requests by wrk with 1, 8 and 32 connections, and a large download of JSON by curl. The target is nginx with
 files. All is on one machine; the routes take turns, medians count. Each request of wrk has a path of its own, so no
-cache of whole requests can help. At last, what masking costs in one process: bodies of responses, in MB/s of processor time.
+cache of whole requests can help. At last, what masking costs in one process: bodies of responses, in MB/s of processor
+time.
 `scripts/install-services nginx wrk curl` installs what it needs (Debian packages: nginx-light, wrk, curl).
 """
 
