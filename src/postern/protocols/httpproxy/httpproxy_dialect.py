@@ -3,10 +3,13 @@
 Where rules inspect answers, requests are changed so that the answers can be read: no compression, no ranges, no
 revalidation of copies that the client has, no extensions of WebSocket, and no binary form of a protocol that has a text
 form, too.
+
+A compressed request that rules judge is forwarded decoded: what was judged is what the application gets.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from postern.interception.events import Operation
@@ -44,6 +47,8 @@ _INSPECTED: Final = frozenset({b"range", b"if-range", b"accept-encoding"})
 # Requests that write keep theirs: without them, they would overwrite what they must not.
 _CONDITIONS: Final = frozenset({b"if-none-match", b"if-modified-since", b"if-match", b"if-unmodified-since"})
 _READS: Final = frozenset({"GET", "HEAD"})
+# Headers of a request that describe compressed bytes.
+_OF_CODED_BYTES: Final = frozenset({b"content-encoding", b"content-md5", b"digest", b"content-digest", b"repr-digest"})
 _DELTAS: Final = frozenset({b"a-im", b"want-digest", b"want-content-digest", b"want-repr-digest"})
 _WEBSOCKET_PROTOCOL: Final = b"sec-websocket-protocol"
 # Clients that are not given it use JSON, as older servers do.
@@ -85,7 +90,12 @@ class HttpproxyDialect(HttpDialect):
         if forced is None:
             forced = self._find_unreadable_head(head)
         operation = Operation(exchange, request_text(head, text), values=decoded_texts(head, text))
-        return ReadRequest(exchange, self._prepare(head), [operation], forced)
+        prepared = self._prepare(head)
+        if is_judged and text.decoded is not None:
+            # An application that ignores the coding would read other bytes than those that were judged.
+            headers = without(prepared.headers, _OF_CODED_BYTES)
+            prepared = replace(prepared, headers=headers, length=len(text.decoded))
+        return ReadRequest(exchange, prepared, [operation], forced, body=text.decoded if is_judged else None)
 
     def _find_unreadable_head(self, head: RequestHead) -> Refuse | None:
         """Refuse a request that rules and the application could read differently, or whose rest cannot be read."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import unquote_plus
 
@@ -48,11 +48,15 @@ class UnreadableBodyError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class BodyText:
-    """A body as text, or its description. `has_more`: only the beginning was read. `kind` is that of the content."""
+    """A body as text, or its description. `has_more`: only the beginning was read. `kind` is that of the content.
+
+    `decoded` is a compressed body as it was judged.
+    """
 
     text: str
     kind: BodyKind = BodyKind.TEXT
     has_more: bool = False
+    decoded: bytes | None = None
 
 
 def is_opaque(head: RequestHead) -> bool:
@@ -72,8 +76,10 @@ def read_body(head: RequestHead, body: bytes, limit: int, *, is_complete: bool, 
                 raise UnreadableBodyError("it is compressed, and too large to be inspected")
             body = decode_whole(codings, body, limit)
         if is_judged and is_complete and is_multipart(head):
-            return BodyText(multipart_text(head, body))
-        return _read_plain(content_type, body, is_complete=is_complete, is_judged=is_judged)
+            text = BodyText(multipart_text(head, body))
+        else:
+            text = _read_plain(content_type, body, is_complete=is_complete, is_judged=is_judged)
+        return replace(text, decoded=body) if codings else text
     except (CharsetError, CodedContentError, MultipartError, UnreadableBodyError) as error:
         if is_judged:
             raise UnreadableBodyError(str(error)) from None

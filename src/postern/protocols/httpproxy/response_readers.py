@@ -13,7 +13,7 @@ from typing import Final
 
 from postern.protocols.http import http_frames as f
 from postern.protocols.http.content.charsets import Transcoder, codec_of
-from postern.protocols.http.content.content_codings import SUPPORTED, ContentDecoder
+from postern.protocols.http.content.content_codings import ContentDecoder, can_decode
 from postern.protocols.http.content.content_types import (
     SNIFFED,
     BodyKind,
@@ -111,9 +111,8 @@ class BodyReader(HeadReader):
         self._limit = limit
         self._type = content_type_of(head.headers)
         codings = encodings_of(head.headers)
-        is_decodable = len(codings) == 1 and codings[0] in SUPPORTED
-        self._coding = "" if is_decodable else ", ".join(codings)  # one that cannot be decoded
-        self._decoder = ContentDecoder(codings) if is_decodable else None
+        self._coding = "" if can_decode(codings) else ", ".join(codings)  # one that cannot be decoded
+        self._decoder = ContentDecoder(codings) if codings and not self._coding else None
         self._first = b""  # bytes that the kind of content is told by
         self._slicer: Slicer | None = None
         self._transcoder: Transcoder | None = None
