@@ -26,6 +26,7 @@ from postern.protocols.http.wire.http_dialect import (
 )
 from postern.protocols.httpproxy.httpproxy_refusals import failure_response, refusal_response
 from postern.protocols.httpproxy.multipart_bodies import is_multipart
+from postern.protocols.httpproxy.multipart_responses import MultipartReader, is_readable_multipart
 from postern.protocols.httpproxy.request_texts import (
     BodyText,
     UnreadableBodyError,
@@ -129,7 +130,8 @@ class HttpproxyDialect(HttpDialect):
             return HeadReader(request.exchange, response)
         if response.status == _PARTIAL:
             raise ValueError("the application sent a part of the content (206), in which values cannot be found")
-        return BodyReader(request.exchange, response, self._limit, columns=wants.headings)
+        reader = MultipartReader if is_readable_multipart(response) else BodyReader
+        return reader(request.exchange, response, self._limit, columns=wants.headings)
 
     def read_upgraded(self, request: ReadRequest, response: ResponseHead, wants: Wants) -> UpgradedReader | None:
         if not (wants.output or wants.rows or wants.operations):

@@ -99,7 +99,7 @@ class EmptyReader(HeadReader):
     """Reader of a response that has no body, but whose head can describe one that would be inspected."""
 
     def __init__(self, exchange: int, head: ResponseHead) -> None:
-        super().__init__(exchange, _without_bytes(head))
+        super().__init__(exchange, without_bytes(head))
 
 
 class BodyReader(HeadReader):
@@ -135,15 +135,19 @@ class BodyReader(HeadReader):
         return pieces
 
     def finish(self, trailers: Headers) -> list[Piece]:
+        return self.finish_content() + super().finish(trailers)
+
+    def finish_content(self) -> list[Piece]:
+        """Return what is left of the body."""
         if self._passes:
-            return super().finish(trailers)
+            return []
         pieces: list[Piece] = []
         if self._decoder is not None:
             self._decoder.finish()
         if self._slicer is None:
             pieces += self._begin_content()
             if self._passes:
-                return pieces + super().finish(trailers)
+                return pieces
         slicer = self._slicer
         assert slicer is not None
         rest = b""
@@ -156,7 +160,7 @@ class BodyReader(HeadReader):
             pieces += self._only_event(last)
         elif last:
             pieces += self._events(last)
-        return pieces + end_pieces(self.exchange, trailers)
+        return pieces
 
     def _feed_decoded(self, data: bytes) -> list[Piece]:
         if self._slicer is not None:
@@ -185,8 +189,7 @@ class BodyReader(HeadReader):
             return self._pass(kind, first)
         codec = codec_of(self._type.charset, first, is_json=kind in (BodyKind.JSON, BodyKind.JSON_LINES))
         if codec:
-            self._transcoder = Transcoder(codec)
-            self._set_charset()
+            self._use_codec(codec)
         self._slicer = self._make_slicer(kind)
         self._type = ContentType(self._type.type, self._type.charset, kind)
         return self._slice(first)
@@ -295,9 +298,11 @@ class BodyReader(HeadReader):
 
     def _scrub(self) -> None:
         assert self.head is not None
-        self.head = _without_bytes(self.head)
+        self.head = without_bytes(self.head)
 
-    def _set_charset(self) -> None:
+    def _use_codec(self, codec: str) -> None:
+        """Convert the content to UTF-8, and say so."""
+        self._transcoder = Transcoder(codec)
         assert self.head is not None
         headers = [(name, _with_utf8(value) if name == b"content-type" else value) for name, value in self.head.headers]
         self.head = self.head.with_headers(tuple(headers))
@@ -313,7 +318,7 @@ def _split_events(part: bytes) -> list[bytes]:
     return [*events, last] if last else events
 
 
-def _without_bytes(head: ResponseHead) -> ResponseHead:
+def without_bytes(head: ResponseHead) -> ResponseHead:
     """Return the head without what describes the bytes of the body."""
     return replace(head, headers=without(head.headers, _OF_BYTES), length=None)
 
