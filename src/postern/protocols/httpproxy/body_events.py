@@ -11,6 +11,7 @@ from urllib.parse import quote_plus, unquote_to_bytes
 from postern.interception.events import Channel, Output, TextKind
 from postern.protocols.http import http_frames as f
 from postern.protocols.http.http_heads import Headers
+from postern.protocols.httpproxy.encoded_texts import EncodedTexts, encoded_texts
 from postern.protocols.wire_base import Piece
 
 Finish = Callable[[bytes], bytes]
@@ -50,6 +51,7 @@ class BodyPart(Output):
         self.channel = Channel.STDOUT
         self._data = data
         self._frames_of = frames_of
+        self._encoded: EncodedTexts | None = None
 
     @property
     def has_columns(self) -> bool:
@@ -60,6 +62,14 @@ class BodyPart(Output):
 
     def replace(self, texts: list[bytes]) -> None:
         (self._data,) = texts
+
+    def rendered_texts(self) -> list[bytes]:
+        self._encoded = encoded_texts(self._data, is_json=self.text_kind is TextKind.JSON)
+        return [] if self._encoded is None else self._encoded.texts
+
+    def replace_rendered_texts(self, texts: list[bytes]) -> None:
+        assert self._encoded is not None
+        self._data = self._encoded.replace(texts)
 
     def encode(self) -> bytes:
         return self._frames_of(self._data)
@@ -106,6 +116,10 @@ class JsonLines(JsonPart):
     def texts(self) -> list[bytes]:
         return [line.strip(b"\x1e\r") for line in self._lines]
 
+    def replace_rendered_texts(self, texts: list[bytes]) -> None:
+        super().replace_rendered_texts(texts)
+        self._lines = self._data.split(b"\n")
+
     def replace(self, texts: list[bytes]) -> None:
         for place, (line, text) in enumerate(zip(self._lines, texts, strict=True)):
             prefix = b"\x1e" if line.startswith(b"\x1e") else b""
@@ -128,6 +142,9 @@ class FormPart(BodyPart):
         separators = re.findall(rb"[&=]", self._data)
         joined = b"".join([part + separator for part, separator in zip(parts, separators, strict=False)])
         self._data = joined + (parts[-1] if parts else b"")
+
+    def rendered_texts(self) -> list[bytes]:
+        return []
 
     def _parts(self) -> list[bytes]:
         return re.split(rb"[&=]", self._data)
@@ -161,6 +178,7 @@ class HeaderValues(Output):
         self._headers = headers
         self._places = [place for place, (name, _) in enumerate(headers) if name not in _STRUCTURAL]
         self._settle = settle
+        self._encoded: EncodedTexts | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -174,6 +192,14 @@ class HeaderValues(Output):
         for place, text in zip(self._places, texts, strict=True):
             headers[place] = (headers[place][0], _FORBIDDEN.sub(b" ", text))
         self._headers = tuple(headers)
+
+    def rendered_texts(self) -> list[bytes]:
+        self._encoded = encoded_texts(b"\n".join(self.texts()))
+        return [] if self._encoded is None else self._encoded.texts
+
+    def replace_rendered_texts(self, texts: list[bytes]) -> None:
+        assert self._encoded is not None
+        self.replace(self._encoded.replace(texts).split(b"\n"))
 
     def encode(self) -> bytes:
         self._settle(self._headers)

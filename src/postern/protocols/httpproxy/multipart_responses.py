@@ -18,6 +18,7 @@ from postern.protocols.http.content.content_types import content_type_of, encodi
 from postern.protocols.http.http_heads import Headers, ResponseHead, first_value
 from postern.protocols.httpproxy.body_events import Finish, UnreadableBody, end_pieces, part_frames
 from postern.protocols.httpproxy.body_slices import SliceError
+from postern.protocols.httpproxy.encoded_texts import EncodedTexts, encoded_texts
 from postern.protocols.httpproxy.multipart_bodies import AS_IS_TRANSFERS, boundary_of
 from postern.protocols.httpproxy.response_readers import BodyReader, HeadReader, without_bytes
 from postern.protocols.wire_base import Piece
@@ -50,6 +51,7 @@ class PartHead(Output):
         self._boundary = boundary
         self._pieces = _LINE_END.split(head)  # lines, and their ends in between
         self._frames_of = frames_of
+        self._encoded: EncodedTexts | None = None
 
     def texts(self) -> list[bytes]:
         return self._pieces[::2]
@@ -59,6 +61,14 @@ class PartHead(Output):
         self._pieces[::2] = [
             new if new == line else _FORBIDDEN.sub(b" ", new) for line, new in zip(old, texts, strict=True)
         ]
+
+    def rendered_texts(self) -> list[bytes]:
+        self._encoded = encoded_texts(b"".join(self._pieces))
+        return [] if self._encoded is None else self._encoded.texts
+
+    def replace_rendered_texts(self, texts: list[bytes]) -> None:
+        assert self._encoded is not None
+        self._pieces = _LINE_END.split(self._encoded.replace(texts))
 
     def encode(self) -> bytes:
         return self._frames_of(self._boundary + b"".join(self._pieces))
