@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.support.http_links import CARD, EMAIL, get, guards, http_link, masking
 
 from postern.domain.rules.guardrail import Action, Rule, RuleType
+from postern.domain.rules.masking import Strictness
 from postern.protocols.httpproxy.encoded_texts import EncodedTexts, decode_escapes, encoded_texts
 
 SPELLINGS: dict[str, Callable[[str], str]] = {
@@ -162,3 +163,26 @@ def test_unchanged_text_is_the_same_bytes(data: bytes) -> None:
     for text in (data, b"&#64;" + data, data + b"%41"):
         runs = EncodedTexts(text)
         assert runs.replace(list(runs.texts)) == text
+
+
+ENTITIES = f"""<?xml version="1.0"?>
+<!DOCTYPE a [
+<!ENTITY at
+"@">]><a>alice.miller&at;example.com {EMAIL}</a>"""
+
+
+@pytest.mark.parametrize("strictness", list(Strictness))
+@pytest.mark.parametrize("piece", [1, 1 << 14])
+def test_document_that_declares_entities_follows_the_strictness(strictness: Strictness, piece: int) -> None:
+    for sized in (True, False):
+        link = http_link(masking(strictness=strictness))
+        shown = get(link, ENTITIES.encode(), "application/xml", sized=sized, piece=piece)
+        is_shown = b"lice.miller&at;" in shown.body
+        assert is_shown is (strictness is Strictness.BEST_EFFORT)
+        assert EMAIL.encode() not in shown.body
+
+
+def test_names_for_web_addresses_are_no_doubt() -> None:
+    names = """<!ENTITY ns "http://www.w3.org/2000/svg">\n<!ENTITY x 'https://a.b/~c#d'>"""
+    text = f'<!DOCTYPE svg [{names}]><svg xmlns="&ns;"/>'
+    assert masked("image/svg+xml", text) == text

@@ -38,6 +38,7 @@ _MOST: Final = 0x10FFFF
 _SHOWN: Final = {"\xa0": " ", "\xad": "", "\u200b": "", "\u200c": "", "\u200d": "", "\u2060": "", "\ufeff": ""}
 _PLAIN: Final = re.compile(r"[ !#-%(-;=?-\[\]-~]*")  # what needs no reference, and no escape in JSON
 _PLAIN_IN_SCRIPT: Final = re.compile(r"[\w .,:;@*()\[\]-]", re.ASCII)
+_ADDRESS_ENTITY: Final = re.compile(rb"<!ENTITY\s+[\w.-]+\s+[\"']https?://[\w./#~-]*[\"']\s*>")
 _MARKUP: Final = re.compile(rb"<!\[CDATA\[|\]\]>|<!--.*?-->|<\?.*?\?>", re.DOTALL)
 
 
@@ -83,6 +84,11 @@ def decode_escapes(data: bytes) -> bytes:
     data = _MARKUP.sub(b"", data) if b"<!" in data or b"<?" in data else data
     levels = _decode_levels(data, _ESCAPE)
     return levels[-1].decoded if levels else data
+
+
+def declares_entities(data: bytes) -> bool:
+    """Return whether XML declares references of its own, besides names for web addresses."""
+    return data.count(b"<!ENTITY") > len(_ADDRESS_ENTITY.findall(data))
 
 
 class _Level:

@@ -28,6 +28,7 @@ from postern.protocols.http.content.content_types import (
 )
 from postern.protocols.http.http_heads import REDACTED, Headers, RequestHead
 from postern.protocols.http.http_redaction import redact_request_headers, redact_url
+from postern.protocols.httpproxy.encoded_texts import declares_entities, decode_escapes
 from postern.protocols.httpproxy.multipart_bodies import MultipartError, is_multipart, multipart_text
 
 _OPAQUE: Final = frozenset({BodyKind.MEDIA, BodyKind.UNREADABLE, BodyKind.UNKNOWN})
@@ -98,6 +99,8 @@ def _read_plain(content_type: ContentType, body: bytes, *, is_complete: bool, is
     codec = codec_of(content_type.charset, body[:4], is_json=kind in (BodyKind.JSON, BodyKind.JSON_LINES))
     if codec:
         body = Transcoder(codec).feed(body, final=is_complete)
+    if is_judged and "xml" in content_type.type and declares_entities(body):
+        raise UnreadableBodyError("it declares entities, by which text can be written that no rule finds")
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
@@ -141,19 +144,26 @@ def redact_body(body: BodyText) -> str:
 
 def decoded_texts(head: RequestHead, body: BodyText) -> tuple[bytes | None, ...]:
     """Return what differs from the text when it is decoded: the target, and the body."""
-    texts: list[bytes | None] = []
     target = redact_url(head.target)
-    decoded = unquote_plus(target, errors="replace")
-    if decoded != target:
-        texts.append(decoded.encode("utf-8", "replace"))
+    texts = _readings(target, unquote_plus(target, errors="replace"))
     if not body.text:
         return tuple(texts)
     text = redact_body(body)
-    if body.kind is BodyKind.FORM and ("%" in text or "+" in text):
-        texts.append(unquote_plus(text, errors="replace").encode("utf-8", "replace"))
+    if body.kind is BodyKind.FORM:
+        texts += _readings(text, unquote_plus(text, errors="replace"))
     elif _JSON_ESCAPE.search(text) and body.kind in (BodyKind.JSON, BodyKind.JSON_LINES, BodyKind.TEXT):
-        texts.append(_unescape(text).encode("utf-8", "replace"))
+        texts += _readings(text, _unescape(text))
+    else:
+        texts += _readings(text, text)
     return tuple(texts)
+
+
+def _readings(text: str, decoded: str) -> list[bytes]:
+    """Return a decoded text, and what is left of it without any escapes, as far as they differ from `text`."""
+    once = decoded.encode("utf-8", "replace")
+    readings = [] if decoded == text else [once]
+    further = decode_escapes(once)
+    return readings if further == once else [*readings, further]
 
 
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)

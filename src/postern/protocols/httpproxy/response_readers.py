@@ -52,6 +52,7 @@ from postern.protocols.httpproxy.body_slices import (
     TextSlicer,
     WholeSlicer,
 )
+from postern.protocols.httpproxy.encoded_texts import declares_entities
 from postern.protocols.httpproxy.json_rows import JsonError, rows_maker
 from postern.protocols.wire_base import Piece
 
@@ -249,7 +250,13 @@ class BodyReader(HeadReader):
         self._parts += 1
         if self._type.kind is BodyKind.EVENTS:
             return self._stream_events(part)
-        return [self._part(part, self._frames)]
+        return [*self._find_entities(part), self._part(part, self._frames)]
+
+    def _find_entities(self, part: bytes) -> list[Piece]:
+        """Tell rules about a document that declares its own references, by which it can write any text."""
+        if "xml" not in self._type.type or not declares_entities(part):
+            return []
+        return [UnreadableBody(self.exchange, "a document that declares entities")]
 
     def _part(self, data: bytes, frames_of: Finish) -> Piece:
         kind = self._type.kind
@@ -272,7 +279,7 @@ class BodyReader(HeadReader):
                 self.head = replace(self.head, length=len(data))
             return self._frames(data)
 
-        return [self._part(body, frames_of)]
+        return [*self._find_entities(body), self._part(body, frames_of)]
 
     def _stream_events(self, part: bytes) -> list[Piece]:
         pieces: list[Piece] = []
