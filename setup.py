@@ -54,6 +54,7 @@ HOT = [
     "protocols/http/wire/http_wire.py",
     "protocols/httpproxy/body_events.py",
     "protocols/httpproxy/body_slices.py",
+    "protocols/httpproxy/json_parts.py",
     "protocols/httpproxy/json_rows.py",
     "protocols/httpproxy/websocket_messages.py",
     "protocols/mongodb/wire/bson_documents.py",

@@ -333,6 +333,13 @@ class Output(Event):
         """Return the number of data rows in this output, for protocols that send rows outside of `Rows` (COPY)."""
         return 0
 
+    def place_marks(self, marks: list[Mark]) -> tuple[int, list[Mark]]:
+        """Return the number of rows in this output, and the marks with the cells of these rows, as for `Rows`.
+
+        0 rows: only the number of masked values is known.
+        """
+        return 0, marks.copy()
+
     def texts(self) -> list[bytes]:
         raise NotImplementedError
 

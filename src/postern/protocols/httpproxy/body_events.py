@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Final
@@ -83,50 +82,6 @@ class CodePart(BodyPart):
         return False
 
 
-class JsonPart(BodyPart):
-    """A document, or some members of one."""
-
-    @property
-    def rows(self) -> int:
-        """Return the number of elements of an array that came as a whole."""
-        if not self._data.lstrip().startswith(b"["):
-            return 0
-        try:
-            value = json.loads(self._data)
-        except (ValueError, RecursionError):
-            return 0
-        return len(value) if isinstance(value, list) else 0
-
-    @property
-    def text_kind(self) -> TextKind:
-        return TextKind.JSON
-
-
-class JsonLines(JsonPart):
-    """Documents, one on each line."""
-
-    def __init__(self, exchange: int, data: bytes, frames_of: Finish) -> None:
-        super().__init__(exchange, data, frames_of)
-        self._lines = data.split(b"\n")
-
-    @property
-    def rows(self) -> int:
-        return sum([bool(line.strip()) for line in self._lines])
-
-    def texts(self) -> list[bytes]:
-        return [line.strip(b"\x1e\r") for line in self._lines]
-
-    def replace_rendered_texts(self, texts: list[bytes]) -> None:
-        super().replace_rendered_texts(texts)
-        self._lines = self._data.split(b"\n")
-
-    def replace(self, texts: list[bytes]) -> None:
-        for place, (line, text) in enumerate(zip(self._lines, texts, strict=True)):
-            prefix = b"\x1e" if line.startswith(b"\x1e") else b""
-            self._lines[place] = prefix + text + (b"\r" if line.endswith(b"\r") else b"")
-        self._data = b"\n".join(self._lines)
-
-
 class FormPart(BodyPart):
     """Names and values of a form, decoded."""
 
@@ -160,13 +115,6 @@ class EventFields(StreamEvents):
     @property
     def has_columns(self) -> bool:
         return False
-
-
-class DataOfEvent(JsonPart):
-    """The data of one event. It ends the event."""
-
-    def encode(self) -> bytes:
-        return self._frames_of(event_data(self._data))
 
 
 class HeaderValues(Output):

@@ -28,13 +28,10 @@ from postern.protocols.http.wire.http_dialect import ResponseBodyReader
 from postern.protocols.httpproxy.body_events import (
     BodyPart,
     CodePart,
-    DataOfEvent,
     EventFields,
     Finish,
     FormPart,
     HeaderValues,
-    JsonLines,
-    JsonPart,
     StreamEvents,
     UnreadableBody,
     data_of,
@@ -53,6 +50,7 @@ from postern.protocols.httpproxy.body_slices import (
     WholeSlicer,
 )
 from postern.protocols.httpproxy.encoded_texts import declares_entities
+from postern.protocols.httpproxy.json_parts import DataOfEvent, JsonLines, JsonPart
 from postern.protocols.httpproxy.json_rows import JsonError, rows_maker
 from postern.protocols.wire_base import Piece
 
@@ -108,9 +106,10 @@ class BodyReader(HeadReader):
 
     def __init__(self, exchange: int, head: ResponseHead, limit: int, *, columns: bool) -> None:
         super().__init__(exchange, head)
-        self._make_rows = rows_maker() if columns else None
         self._limit = limit
         self._type = content_type_of(head.headers)
+        are_lines = self._type.kind is BodyKind.JSON_LINES
+        self._make_rows = rows_maker(are_lines=are_lines) if columns else None
         codings = encodings_of(head.headers)
         self._coding = "" if can_decode(codings) else ", ".join(codings)  # one that cannot be decoded
         self._decoder = ContentDecoder(codings) if codings and not self._coding else None
