@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import json
+import re
 from collections.abc import Callable
 from urllib.parse import parse_qs, quote, unquote
 
@@ -186,3 +188,38 @@ def test_names_for_web_addresses_are_no_doubt() -> None:
     names = """<!ENTITY ns "http://www.w3.org/2000/svg">\n<!ENTITY x 'https://a.b/~c#d'>"""
     text = f'<!DOCTYPE svg [{names}]><svg xmlns="&ns;"/>'
     assert masked("image/svg+xml", text) == text
+
+
+def in_base64(text: str) -> str:
+    return "data:text/html;charset=utf-8;base64," + base64.b64encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("content_type", "place"),
+    [
+        ("text/html", "<img src='{}'>"),
+        ("text/html", "<a href={}>x</a> &amp; {}&amp;"),
+        ("text/css", "a {{ background: url({}) }} \\u0041"),
+        ("application/json", '{{"a": "{}"}}'),
+    ],
+)
+def test_texts_in_urls_are_masked(content_type: str, place: str) -> None:
+    texts = [f"<p>{EMAIL}</p>", "<p>alice.miller&#64;example.com</p>", f"x{EMAIL}", f"xx {EMAIL} ***"]
+    for text in texts:
+        body = masked(content_type, place.format(in_base64(text), in_base64(text)))
+        found = re.findall(r"base64,([\w+/=]+)", body)
+        assert found
+        for each in found:
+            assert "lice.miller" not in base64.b64decode(each).decode()
+            assert "*" in base64.b64decode(each).decode()
+
+
+def test_urls_without_a_text_or_a_value_stay() -> None:
+    picture = base64.b64encode(b"\x89PNG\r\n\x1a\n" + EMAIL.encode() + bytes(9)).decode()
+    text = f"<img src='data:image/png;base64,{picture}'> <img src='{in_base64('harmless')}'> &amp; base64,"
+    assert masked("text/html", text) == text
+
+
+def test_base64_in_a_request_is_read_in_urls_only() -> None:
+    assert b"drop table" in decode_escapes(in_base64("drop&#32;table").encode())
+    assert b"drop table" not in decode_escapes(base64.b64encode(b"drop table"))

@@ -3,6 +3,7 @@ r"""Texts with escapes, decoded for rules and written again.
     mail&#64;example.com      references of HTML and XML, by number or name
     mail%40example.com        escapes of URLs
     mail\u0040example.com     escapes of scripts
+    data:text/html;base64,…   texts in URLs
 
 A run is a part of a line without quotes and angle brackets that has an escape. Rules see each run decoded, up to
 `_LEVELS` times: an escape can be written with escapes. What a rule changes is escaped again, and the rest of the run
@@ -15,8 +16,10 @@ from __future__ import annotations
 
 import html
 import re
+from base64 import b64decode, b64encode
 from bisect import bisect_right
 from functools import lru_cache
+from operator import itemgetter
 from typing import Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
@@ -26,7 +29,9 @@ _DELIMITER: Final = re.compile(rb"[<>\"'`\r\n]")
 # Each begins with a plain byte, by which the search is fast.
 _REFERENCE: Final = rb"&(?:#[xX][0-9a-fA-F]++|#[0-9]++|[A-Za-z][0-9A-Za-z]{1,31}+);?"
 _PERCENT: Final = rb"%(?:[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*+|u[0-9A-Fa-f]{4})"
-_SCRIPT: Final = rb"\\\\*+(?:u[0-9A-Fa-f]{4}(?:\\++u[dD][c-fC-F][0-9A-Fa-f]{2})?+|u\{[0-9A-Fa-f]++\}|x[0-9A-Fa-f]{2})"
+_SCRIPT: Final = (
+    rb"\\\\{0,7}+(?:u[0-9A-Fa-f]{4}(?:\\{1,8}+u[dD][c-fC-F][0-9A-Fa-f]{2})?+|u\{[0-9A-Fa-f]++\}|x[0-9A-Fa-f]{2})"
+)
 _ESCAPE: Final = re.compile(rb"|".join((_REFERENCE, _PERCENT, _SCRIPT)))
 _ESCAPE_IN_JSON: Final = re.compile(rb"|".join((_REFERENCE, _PERCENT)))  # the others are JSON's own
 _HEX: Final = re.compile(rb"[0-9A-Fa-f]{2,}")
@@ -39,7 +44,9 @@ _SHOWN: Final = {"\xa0": " ", "\xad": "", "\u200b": "", "\u200c": "", "\u200d": 
 _PLAIN: Final = re.compile(r"[ !#-%(-;=?-\[\]-~]*")  # what needs no reference, and no escape in JSON
 _PLAIN_IN_SCRIPT: Final = re.compile(r"[\w .,:;@*()\[\]-]", re.ASCII)
 _ADDRESS_ENTITY: Final = re.compile(rb"<!ENTITY\s+[\w.-]+\s+[\"']https?://[\w./#~-]*[\"']\s*>")
-_MARKUP: Final = re.compile(rb"<!\[CDATA\[|\]\]>|<!--.*?-->|<\?.*?\?>", re.DOTALL)
+_DATA_URL: Final = re.compile(rb"\bdata:[\w.+-]{0,60}/?[\w.+;=-]{0,100};base64,([A-Za-z0-9+/]+={0,2})", re.IGNORECASE)
+_CONTROL: Final = re.compile(rb"[\0-\x08\x0e-\x1f]")
+_COMMENTS: Final = ((b"<!--", b"-->"), (b"<?", b"?>"))
 
 
 class EncodedTexts:
@@ -49,12 +56,17 @@ class EncodedTexts:
         self._data = data
         escape = _ESCAPE_IN_JSON if is_json else _ESCAPE
         self._runs: list[tuple[int, int, list[_Level]]] = []
-        self.texts: list[bytes] = []
+        urls = _find_data_urls(data)
+        for start, end, text in urls:
+            self._runs.append((start, end, [_Base64Level(text), *_decode_levels(text, _ESCAPE)]))
         for start, end in _find_runs(data, escape):
-            levels = _decode_levels(data[start:end], escape)
-            if levels:
-                self._runs.append((start, end, levels))
-                self.texts.append(levels[-1].decoded)
+            for first, last in _without(start, end, urls) if urls else [(start, end)]:
+                levels = _decode_levels(data[first:last], escape)
+                if levels:
+                    self._runs.append((first, last, levels))
+        if urls:
+            self._runs.sort(key=itemgetter(0))
+        self.texts = [levels[-1].decoded for _, _, levels in self._runs]
 
     def replace(self, texts: list[bytes]) -> bytes:
         """Return the text with other runs, which are as many as `texts`."""
@@ -73,7 +85,7 @@ class EncodedTexts:
 
 def encoded_texts(data: bytes, *, is_json: bool = False) -> EncodedTexts | None:
     """Return the runs of a text, or None if it has no escapes."""
-    if b"&" not in data and b"%" not in data and (is_json or b"\\" not in data):
+    if b"&" not in data and b"%" not in data and (is_json or b"\\" not in data) and b"base64," not in data:
         return None
     runs = EncodedTexts(data, is_json=is_json)
     return runs if runs.texts else None
@@ -81,9 +93,22 @@ def encoded_texts(data: bytes, *, is_json: bool = False) -> EncodedTexts | None:
 
 def decode_escapes(data: bytes) -> bytes:
     """Return a whole text with its escapes decoded, and without what markup can hide a word by."""
-    data = _MARKUP.sub(b"", data) if b"<!" in data or b"<?" in data else data
+    data = _without_markup(data) if b"<!" in data or b"<?" in data else data
     levels = _decode_levels(data, _ESCAPE)
-    return levels[-1].decoded if levels else data
+    decoded = levels[-1].decoded if levels else data
+    return b"\n".join([decoded, *[decode_escapes(text) for _, _, text in _find_data_urls(decoded)]])
+
+
+def _without_markup(data: bytes) -> bytes:
+    """Return a text without comments and the like, which XML allows within a word."""
+    for begin, end in _COMMENTS:
+        parts: list[bytes] = []
+        at = 0
+        while (start := data.find(begin, at)) >= 0 and (stop := data.find(end, start + len(begin))) >= 0:
+            parts.append(data[at:start])
+            at = stop + len(end)
+        data = b"".join([*parts, data[at:]])
+    return data.replace(b"<![CDATA[", b"").replace(b"]]>", b"")
 
 
 def declares_entities(data: bytes) -> bool:
@@ -94,17 +119,19 @@ def declares_entities(data: bytes) -> bool:
 class _Level:
     """A text, and what it means when it is decoded once."""
 
-    def __init__(self, text: bytes, escape: re.Pattern[bytes]) -> None:
+    __slots__ = ("_decoded_ends", "_decoded_starts", "_ends", "_escape", "_starts", "_text", "decoded")
+
+    def __init__(self, text: bytes, decoded: bytes, escape: re.Pattern[bytes]) -> None:
         self._text = text
         self._escape = escape
-        self.decoded = escape.sub(_decode_match, text)
-        # Of each escape: its places in the text, and in what is decoded. They are needed only if that changes.
+        self.decoded = decoded
+
+    def _measure(self) -> None:
+        """Find the escapes: their places in the text, and in what is decoded."""
         self._starts: list[int] = []
         self._ends: list[int] = []
         self._decoded_starts: list[int] = []
         self._decoded_ends: list[int] = []
-
-    def _measure(self) -> None:
         shift = 0
         for match in self._escape.finditer(self._text):
             start, end = match.span()
@@ -146,14 +173,51 @@ def _count_alike(first: bytes, second: bytes) -> int:
     return next((place for place, (one, other) in enumerate(both) if one != other), min(len(first), len(second)))
 
 
+class _Base64Level(_Level):
+    """A text in Base64. It is written again as a whole."""
+
+    __slots__ = ()
+
+    def __init__(self, decoded: bytes) -> None:
+        self.decoded = decoded
+
+    def replace(self, new: bytes) -> bytes:
+        return b64encode(new)
+
+
+def _find_data_urls(data: bytes) -> list[tuple[int, int, bytes]]:
+    """Return the places of texts in URLs of `data:`, and the texts."""
+    found: list[tuple[int, int, bytes]] = []
+    for match in _DATA_URL.finditer(data) if b"base64," in data else ():
+        content = match[1].rstrip(b"=")
+        try:
+            text = b64decode(content + b"=" * (-len(content) % 4))
+            text.decode("utf-8")
+        except ValueError:
+            continue
+        if _CONTROL.search(text) is None and text:
+            found.append((*match.span(1), text))
+    return found
+
+
+def _without(start: int, end: int, urls: list[tuple[int, int, bytes]]) -> list[tuple[int, int]]:
+    """Return what of a run is in none of these places."""
+    parts: list[tuple[int, int]] = []
+    for first, last, _ in urls:
+        if start < last and first < end:
+            parts.append((start, max(first, start)))
+            start = min(last, end)
+    return [(first, last) for first, last in [*parts, (start, end)] if first < last]
+
+
 def _decode_levels(text: bytes, escape: re.Pattern[bytes]) -> list[_Level]:
     levels: list[_Level] = []
     while len(levels) < _LEVELS and (b"&" in text or b"%" in text or b"\\" in text):
-        level = _Level(text, escape)
-        if level.decoded == text:
+        decoded = escape.sub(_decode_match, text)
+        if decoded == text:
             break
-        levels.append(level)
-        text = level.decoded
+        levels.append(_Level(text, decoded, escape))
+        text = decoded
     return levels
 
 

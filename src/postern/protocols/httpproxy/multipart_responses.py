@@ -81,6 +81,7 @@ class PartSplitter:
         self.delimiter = b"--" + boundary
         self._data = b""
         self._is_in_head = False
+        self._searched = 0  # bytes of a head in which its end was looked for
         self._starts = [self.delimiter, b"\n" + self.delimiter, b"\r\n" + self.delimiter]
 
     def feed(self, data: bytes) -> list[tuple[bool, bytes]]:
@@ -105,8 +106,10 @@ class PartSplitter:
             return None
         if data.startswith(b"--", start):
             return self._take_head(start + 2)
-        end = _HEAD_END.search(data, start)
-        other = data.find(self.delimiter, start, None if end is None else end.end())
+        begin = max(start, self._searched - len(self.delimiter) - len(b"\r\n\r\n"))
+        self._searched = len(data)
+        end = _HEAD_END.search(data, begin)
+        other = data.find(self.delimiter, begin, None if end is None else end.end())
         if other >= 0:  # a part without content
             return self._take_head(other)
         if end is not None:
@@ -117,6 +120,7 @@ class PartSplitter:
 
     def _take_head(self, end: int) -> tuple[bool, bytes]:
         head, self._data = self._data[:end], self._data[end:]
+        self._searched = 0
         self._is_in_head = self._data.startswith(self.delimiter)
         return True, head
 
