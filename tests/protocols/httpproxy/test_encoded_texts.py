@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from tests.support.http_links import CARD, EMAIL, get, guards, http_link, masking
 
 from postern.domain.rules.guardrail import Action, Rule, RuleType
-from postern.domain.rules.masking import Strictness
+from postern.domain.rules.masking import Strategy, Strictness
 from postern.protocols.httpproxy.encoded_texts import EncodedTexts, decode_escapes, encoded_texts
+from postern.protocols.httpproxy.lineage.httpproxy_lineage import HttpproxyLineage
 
 SPELLINGS: dict[str, Callable[[str], str]] = {
     "decimal": lambda text: "".join(f"&#{ord(sign)};" for sign in text),
@@ -85,6 +86,18 @@ def test_value_in_json_is_masked_and_the_document_stays_valid(place: str, spelli
         plain = decode_escapes(body.encode()).decode()
         assert "lice.miller" not in plain
         assert json.loads(body.removeprefix("data: ")) != json.loads(text)
+
+
+@pytest.mark.parametrize("strategy", [Strategy.REPLACE, Strategy.NULL])
+@pytest.mark.parametrize("spelling", [name for name in SPELLINGS if "script" not in name])
+def test_value_in_json_is_masked_beside_rules_about_columns(spelling: str, strategy: Strategy) -> None:
+    text = json.dumps({"id": 1, "next": f"/a?b=%26&mail={SPELLINGS[spelling](EMAIL)}&page=2"})
+    rule = masking("EMAIL_ADDRESS", columns=("id",), strategy=strategy, origins=HttpproxyLineage())
+    shown = get(http_link(rule), text.encode(), "application/json")
+    assert b"lice.miller" not in decode_escapes(shown.body)
+    if strategy is Strategy.REPLACE:
+        assert json.loads(shown.body)["next"].startswith("/a?")
+        assert json.loads(shown.body)["next"].endswith("&page=2")
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,19 @@ def decode_escapes(data: bytes) -> bytes:
     return b"\n".join([decoded, *[decode_escapes(text) for _, _, text in _find_data_urls(decoded)]])
 
 
+def decode_value(value: bytes) -> bytes:
+    """Return what a value of JSON means if it is a part of a page or of a URL."""
+    levels = _decode_levels(value, _ESCAPE_IN_JSON)
+    return levels[-1].decoded if levels else value
+
+
+def replace_value(value: bytes, new: bytes) -> bytes:
+    """Return the value that means `new`, written with the same kind of escapes."""
+    for level in reversed(_decode_levels(value, _ESCAPE_IN_JSON)):
+        new = level.replace(new)
+    return new
+
+
 def _without_markup(data: bytes) -> bytes:
     """Return a text without comments and the like, which XML allows within a word."""
     for begin, end in _COMMENTS:

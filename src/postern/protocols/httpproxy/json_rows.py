@@ -20,6 +20,7 @@ from mypy_extensions import i64
 from postern.interception.events import Change, Column, KindChange, Rows, Scalar, TextKind
 from postern.protocols.http.content.json_names import DATA_NAME, KEYS, is_data
 from postern.protocols.httpproxy.body_events import Finish
+from postern.protocols.httpproxy.encoded_texts import decode_value, replace_value
 
 MAX_COLUMNS: Final = 5_000
 MAX_DEPTH: Final = 500
@@ -324,7 +325,7 @@ class JsonRows(Rows):
         tokens = self._tokens(column)
         if kind is TextKind.NUMBER:
             return [token for token in tokens if token != b"null"]
-        return [_unescape(token) for token in tokens if token != b"null"]
+        return [_read(token) for token in tokens if token != b"null"]
 
     def replace(self, column: int, texts: list[bytes]) -> None:
         kind = self.columns[column].kind
@@ -340,8 +341,8 @@ class JsonRows(Rows):
                 if kind is TextKind.NUMBER:
                     if text != token:
                         self._put(places, at, _number(text))
-                elif text != _unescape(token):
-                    self._put(places, at, _escape(text))
+                elif text != _read(token):
+                    self._put(places, at, _escape(replace_value(_unescape(token), text)))
             at += 2
 
     def change(self, column: int, by: Change) -> tuple[int, int]:
@@ -369,12 +370,14 @@ class JsonRows(Rows):
         count = size = at = 0
         for token in self._tokens(column):
             if token != b"null":
-                text = _unescape(token)
+                text = _read(token)
                 new = by(text)
                 if new is None:
                     self._put(places, at, null)
-                elif new != text or b"\\" in token:
+                elif new != text:
                     self._put(places, at, _escape(new))
+                elif b"\\" in token:  # its spelling would tell that it is not a replacement
+                    self._put(places, at, _escape(_unescape(token)))
                 count += 1
                 size += len(token)
             at += 2
@@ -436,8 +439,9 @@ def _change(token: bytes, by: Change) -> bytes:
     if token == b"null":
         return token
     if token.startswith(b'"'):
-        new = by(Scalar.TEXT, _unescape(token))
-        return b"null" if new is None else _escape(new)
+        text = _read(token)
+        new = by(Scalar.TEXT, text)
+        return b"null" if new is None else _escape(_unescape(token) if new == text else new)
     if token in (b"true", b"false"):
         new = by(Scalar.BOOLEAN, token[:1])
         return b"null" if new is None else b"true" if new == b"t" else b"false"
@@ -466,6 +470,12 @@ def _unescape(token: bytes) -> bytes:
         return str(json.loads(token.decode("utf-8", "surrogateescape"), strict=False)).encode("utf-8", "surrogatepass")
     except (ValueError, UnicodeError):
         return token[1:-1]
+
+
+def _read(token: bytes) -> bytes:
+    """Return what a string means, also if it has references of HTML or escapes of URLs."""
+    text = _unescape(token)
+    return decode_value(text) if b"&" in text or b"%" in text else text
 
 
 def _escape(text: bytes) -> bytes:
