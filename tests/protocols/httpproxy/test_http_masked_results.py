@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -42,7 +43,7 @@ def columns_of(found: list[Any]) -> ResultColumns:
     return columns
 
 
-RULES = {
+RULES: dict[str, Callable[[], Interceptor]] = {
     "values": lambda: masking(),
     "values in rows": lambda: masking("EMAIL_ADDRESS", columns=("never",), origins=HttpproxyLineage()),
     "words": lambda: guards(output=(Rule(RuleType.PATTERN_MATCH, pattern_regex='alice[^"]*', action=Action.MASK),)),

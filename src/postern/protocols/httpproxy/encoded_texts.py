@@ -265,7 +265,7 @@ def _decode(escape: bytes) -> bytes:
         is_hex = name[2] in "xX"
         digits = name[3 if is_hex else 2 :].rstrip(";").lstrip("0")[:_MOST_DIGITS] or "0"
         name = f"&#{int(digits, 16 if is_hex else 10)};"
-    return _shown(html.unescape(name))
+    return _encode_shown(html.unescape(name))
 
 
 def _decode_script(escape: bytes) -> bytes:
@@ -274,10 +274,10 @@ def _decode_script(escape: bytes) -> bytes:
         numbers = [0x10000 + (numbers[0] - 0xD800) * 0x400 + numbers[1] - 0xDC00]
     if any(number > _MOST or number in _SURROGATES for number in numbers) or not numbers:
         return escape
-    return _shown("".join(map(chr, numbers)))
+    return _encode_shown("".join(map(chr, numbers)))
 
 
-def _shown(text: str) -> bytes:
+def _encode_shown(text: str) -> bytes:
     return _SHOWN.get(text, text).encode("utf-8", "replace")
 
 
