@@ -69,6 +69,7 @@ HOT = [
     "protocols/httpproxy/body_events.py",
     "protocols/httpproxy/body_slices.py",
     "protocols/httpproxy/httpproxy_dialect.py",
+    "protocols/httpproxy/json_parts.py",
     "protocols/httpproxy/json_rows.py",
     "protocols/httpproxy/request_texts.py",
     "protocols/httpproxy/websocket_messages.py",

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import gzip
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -22,12 +21,14 @@ import pytest
 import websockets
 from tests.e2e.test_http_clients import Opened
 from tests.e2e.test_waiting_clients import person
+from tests.support.content_codings import CODINGS
 from tests.support.gateway import Gateway
 from tests.support.http_gateway import WebApp, web_app
 from tests.support.promises import wait_until
 from tests.support.raw_target import RawClient, RawTarget, raw_target
 
 from postern.domain.rules.masking import Strictness, TypeGroup
+from postern.protocols.httpproxy.encoded_texts import decode_escapes
 
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 EMAIL = "alice.miller@example.com"
@@ -286,7 +287,8 @@ LEAKS: dict[str, bytes] = {
     "a hint": b"HTTP/1.1 103 Early Hints\r\nX-User: %b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
     "a form": b"HTTP/1.1 200\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 29\r\n\r\nuser=%b",
     "until the end": b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n%b",
-    "an unknown coding": b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 24\r\n\r\n%b",
+    "a coding that is none": b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 24\r\n\r\n%b",
+    "an unknown coding": b"HTTP/1.1 200 OK\r\nContent-Encoding: dcb\r\nContent-Length: 24\r\n\r\n%b",
     "an unknown charset": b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=x\r\nContent-Length: 24\r\n\r\n%b",
 }  # fmt: skip
 
@@ -335,12 +337,43 @@ def test_value_in_pieces_is_masked(masked: Opened, raw: RawTarget, kind: str, ch
     assert "alice" not in text
 
 
-def test_decompression_bomb_ends_its_own_response(masked: Opened, raw: RawTarget) -> None:
-    bomb = gzip.compress(bytes(200 << 20))
-    raw.answers["/bomb"] = (
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
-        % len(bomb)
-    ) + bomb
+def answer_of(body: bytes, content_type: str, coding: str) -> bytes:
+    fields = f"Content-Type: {content_type}\r\nContent-Encoding: {coding}\r\nContent-Length: {len(body)}"
+    return f"HTTP/1.1 200 OK\r\n{fields}\r\n\r\n".encode() + body
+
+
+ENCODED = [
+    ("text/html", f"<p>{EMAIL}</p>"),
+    ("text/html", "<p>alice.miller&#64;example.com</p>"),
+    ("text/html", "<a href='mailto:alice.miller%40example.com'>x</a>"),
+    ("text/html", "<script>x = 'alice.miller\\u0040example.com'</script>"),
+    ("text/html", f"<iframe src='data:text/html;base64,{base64.b64encode(EMAIL.encode()).decode()}'></iframe>"),
+    ("application/xml", "<a>alice.miller&#x40;example.com<![CDATA[ alice.miller@example.com ]]></a>"),
+    ("application/json", '{"a": "alice.miller\\u0040example.com", "b": "/?c=alice.miller%40example.com"}'),
+    ("application/x-ndjson", f'{{"a": 1}}\n{{"a": "{EMAIL}"}}\n'),
+    ("text/event-stream", f"data: {EMAIL}\n\n"),
+    ("multipart/form-data; boundary=b", f"--b\r\nX: {EMAIL}\r\n\r\n{EMAIL}\r\n--b--"),
+]
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+def test_value_in_encoded_content_is_masked(masked: Opened, raw: RawTarget, coding: str) -> None:
+    name, compress = CODINGS[coding]
+    for number, (content_type, text) in enumerate(ENCODED):
+        raw.answers[f"/encoded/{number}"] = answer_of(compress(text.encode()), content_type, name)
+    with masked.client() as client:
+        for number in range(len(ENCODED)):
+            answer = client.get(f"/encoded/{number}")
+            assert answer.status_code == 200
+            assert "lice.miller" not in decode_escapes(answer.content).decode()
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "zstd", "br, gzip"])
+def test_decompression_bomb_ends_its_own_response(masked: Opened, raw: RawTarget, coding: str) -> None:
+    bomb = bytes(200 << 20 if coding in ("gzip", "zstd") else 60 << 20)
+    for name in coding.split(", "):
+        bomb = CODINGS[name][1](bomb)
+    raw.answers["/bomb"] = answer_of(bomb, "text/plain", coding)
     worker = masked.gateway.worker
     before = worker.resident()
     with masked.client() as client:
