@@ -50,11 +50,8 @@ def gateway(site: WholeSite) -> Gateway:
 
 
 @pytest.fixture(scope="module")
-def api(site: WholeSite) -> Iterator[httpx.Client]:
-    """The API, as the administrator."""
-    headers = {"Authorization": f"Bearer {site.gateway.token.reveal()}"}
-    with httpx.Client(base_url=f"{site.api.url}/api", headers=headers, timeout=60) as client:
-        yield client
+def api(site: WholeSite) -> httpx.Client:
+    return site.administrator
 
 
 @pytest.fixture(params=WAYS, ids=lambda kind: kind.__name__)

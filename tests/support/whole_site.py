@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
+import httpx
 import psycopg
 from tests.e2e.test_issues import Archiver
 from tests.support.aws_ways import Cloudwatch, Dynamodb, aws_targets
@@ -38,8 +39,8 @@ class Targets(NamedTuple):
 
 @dataclass
 class WholeSite:
-    """A gateway with an API, and an archiver, which writes the ledger. `greeter` is the port of a server that speaks
-    first."""
+    """A gateway with an archiver, which writes the ledger, and an API with its administrator. `greeter` is the port of
+    a server that speaks first."""
 
     gateway: Gateway
     ways: dict[type[Way], Way]
@@ -47,6 +48,7 @@ class WholeSite:
     folder: Path
     greeter: int
     api: ApiProcess
+    administrator: httpx.Client
 
     def export_file(self, around: Session | None = None) -> Path:
         """Export everything, or the second before and after a session began."""
@@ -74,6 +76,29 @@ class WholeSite:
         return self.gateway.call(services.verifier.verify(self.gateway.admin.org_id))
 
 
+class WholeGateway(NamedTuple):
+    """A gateway with an archiver and an API. `client` is the administrator at the API."""
+
+    gateway: Gateway
+    api: ApiProcess
+    client: httpx.Client
+
+
+@contextmanager
+def whole_gateway() -> Iterator[WholeGateway]:
+    gateway = Gateway(gateway_commands=True, api_port=free_port(), control_port=free_port())
+    with ExitStack() as stack:
+        stack.callback(gateway.stop)
+        gateway.start()
+        stack.callback(Archiver(gateway).kill)
+        api = ApiProcess(gateway)
+        stack.callback(api.kill)
+        api.start()
+        headers = {"Authorization": f"Bearer {gateway.token.reveal()}"}
+        with httpx.Client(base_url=f"{api.url}/api", headers=headers, timeout=60) as client:
+            yield WholeGateway(gateway, api, client)
+
+
 @contextmanager
 def whole_site(targets: Targets, folder: Path) -> Iterator[WholeSite]:
     for name in ("sshd", "home"):
@@ -81,14 +106,8 @@ def whole_site(targets: Targets, folder: Path) -> Iterator[WholeSite]:
     with ExitStack() as stack:
         server = stack.enter_context(sshd(folder / "sshd", {"Subsystem": "sftp internal-sftp"}))
         aws = stack.enter_context(aws_targets())
-        gateway = Gateway(gateway_commands=True, api_port=free_port(), control_port=free_port())
-        stack.callback(gateway.stop)
-        gateway.start()
-        archiver = Archiver(gateway)
-        stack.callback(archiver.kill)
-        api = ApiProcess(gateway)
-        stack.callback(api.kill)
-        api.start()
+        whole = stack.enter_context(whole_gateway())
+        gateway = whole.gateway
         clients = Clients(gateway, folder / "home")
         ways: dict[type[Way], Way] = {
             Postgres: Postgres(gateway, targets.postgres, targets.direct),
@@ -98,4 +117,4 @@ def whole_site(targets: Targets, folder: Path) -> Iterator[WholeSite]:
         }
         ways |= {kind: kind(gateway, aws[kind.subtype]) for kind in (Dynamodb, Cloudwatch)}
         ways |= {kind: kind(gateway, server, clients, folder) for kind in (SshCommand, SshShell)}
-        yield WholeSite(gateway, ways, clients, folder, targets.maria.port, api)
+        yield WholeSite(gateway, ways, clients, folder, targets.maria.port, whole.api, whole.client)
