@@ -118,7 +118,7 @@ class HttpVisitor:
     on_authenticated: Callable[[], None] = lambda: None
     failures: int = 0
     identity: HttpIdentity | None = None
-    verified: dict[bytes, tuple[int, asyncio.Task[Grant | None]]] = field(default_factory=dict)
+    verified: dict[bytes, tuple[int, asyncio.Task[Grant]]] = field(default_factory=dict)
 
     @property
     def scheme(self) -> str:

@@ -17,6 +17,7 @@ from typing import Final
 
 from postern.domain.sessions.session import EndReason
 from postern.errors import Denied, PosternError, Unauthenticated
+from postern.gateway.clients.failed_logins import TooManyFailedLogins
 from postern.gateway.engine import Engine
 from postern.gateway.session_opening import SessionAborted
 from postern.protocols.gateway_queries import TargetRefused
@@ -108,16 +109,17 @@ class HttpFront:
     async def _identify(
         self, exchange: ClientExchange, client: HttpVisitor, presented: PresentedCredential | None
     ) -> HttpIdentity | None:
-        """Return whose request it is; None if it was answered. Raises Unauthenticated."""
+        """Return whose request it is; None if it was answered. Raises Unauthenticated, TooManyFailedLogins."""
         assert self._authentication is not None
-        error = Unauthenticated(NO_CREDENTIAL)
+        error: PosternError = Unauthenticated(NO_CREDENTIAL)
         if presented is not None:
             try:
                 identity = await self._authentication.identify(presented, client)
                 if self._browser_login is not None:
                     self._browser_login.require_usable(exchange.head, presented.source, identity.grant)
                 return identity
-            except Unauthenticated as wrong:
+            except (Unauthenticated, TooManyFailedLogins) as wrong:
+                log.info("a request of client %s was rejected: %s", client.peer, wrong.message)
                 error = wrong
         client.failures += 1
         if presented is not None or client.failures >= MOST_FAILURES:
@@ -212,7 +214,7 @@ class HttpFront:
             return
         if isinstance(error, HttpSyntaxError):
             exchange.is_last = True
-        if isinstance(error, Unauthenticated):
+        if isinstance(error, Unauthenticated | TooManyFailedLogins):
             self._engine.turned_away(error)
         own = self._scheme.answer(exchange.head, error)
         if own is None:
