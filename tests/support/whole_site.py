@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import httpx
 import psycopg
-from tests.e2e.test_issues import Archiver
+from tests.support.archiver_process import Archiver
 from tests.support.aws_ways import Cloudwatch, Dynamodb, aws_targets
 from tests.support.features import Http, Mongodb, Mysql, Postgres, SshCommand, SshShell, Way
 from tests.support.gateway import Gateway
