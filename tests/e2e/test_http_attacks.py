@@ -7,6 +7,7 @@ import asyncio
 import base64
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -28,6 +29,7 @@ from tests.support.promises import wait_until
 from tests.support.raw_target import RawClient, RawTarget, raw_target
 
 from postern.domain.rules.masking import Strictness, TypeGroup
+from postern.gateway.clients.failed_logins import MOST_OF_USER
 from postern.protocols.httpproxy.encoded_texts import decode_escapes
 
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -456,17 +458,52 @@ def test_credentials_cannot_be_guessed_fast(gateway: Gateway, app: WebApp) -> No
     assert app.seen == [] or all("wrong" not in str(seen) for seen in app.seen)
 
 
-def test_guesses_on_one_http2_connection_end_it(gateway: Gateway, app: WebApp) -> None:
+def guess(opened: Opened, user: str, password: str, *, address: str = "127.0.0.1", http2: bool = False) -> int:
+    """The status of a request on a connection of its own, from an address of this machine."""
+    transport = httpx.HTTPTransport(verify=opened.context, http2=http2, local_address=address)
+    with httpx.Client(base_url=f"https://localhost:{opened.port}", transport=transport, timeout=60) as client:
+        return client.get("/echo", auth=(user, password)).status_code
+
+
+@pytest.mark.parametrize("http2", [False, True], ids=["http1", "http2"])
+def test_guesses_are_limited_for_a_user_and_an_address(gateway: Gateway, app: WebApp, http2: bool) -> None:
+    """On connections of their own, at the same time. Other users, and other addresses, are not affected."""
+    opened, other = Opened(gateway, app), Opened(gateway, app)
+    user, password = opened.login
+    with ThreadPoolExecutor(8) as pool:
+        guesses = [pool.submit(guess, opened, user, f"wrong{number}", http2=http2) for number in range(25)]
+        answers = Counter(each.result() for each in guesses)
+    assert answers == {401: MOST_OF_USER, 429: 25 - MOST_OF_USER}
+    assert guess(opened, user, password, http2=http2) == 429
+    assert guess(opened, user, password, address="127.0.0.2", http2=http2) == 200
+    assert guess(opened, *other.login, http2=http2) == 200
+
+
+def test_guesses_at_the_same_time_on_one_http2_connection_are_limited(gateway: Gateway, app: WebApp) -> None:
     opened = Opened(gateway, app)
-    refused = 0
-    with httpx.Client(base_url=opened.url, verify=opened.context, http2=True) as client:
-        for number in range(30):
-            try:
-                refused += client.get("/echo", auth=(opened.login[0], f"wrong{number}")).status_code == 401
-            except httpx.HTTPError:
-                refused += 1
-    assert refused == 30
+
+    async def work() -> Counter[int]:
+        async with httpx.AsyncClient(base_url=opened.url, verify=opened.context, http2=True, timeout=60) as client:
+            guesses = [client.get("/echo", auth=(opened.login[0], f"wrong{number}")) for number in range(60)]
+            answers = await asyncio.gather(*guesses, return_exceptions=True)
+            return Counter(each.status_code for each in answers if isinstance(each, httpx.Response))
+
+    answers = asyncio.run(work())
+    assert answers[401] <= MOST_OF_USER
+    assert set(answers) <= {401, 429}
     assert gateway.sessions(connection=opened.name) == []
+
+
+def test_browser_whose_cookie_is_old_can_still_log_in(gateway: Gateway, app: WebApp) -> None:
+    """A page of it has asked many times meanwhile."""
+    opened = Opened(gateway, app)
+    host = f"{gateway.services.app_logins.domain.host_of(opened.name)}:{opened.port}"
+    old = {"Host": host, "Cookie": f"postern={opened.login[0]}.wrong"}
+    with httpx.Client(base_url=opened.plain, timeout=60) as client:
+        statuses = {client.get("/echo", headers=old).status_code for _ in range(MOST_OF_USER + 5)}
+        assert statuses == {401, 429}
+        page = client.get("/echo", headers={**old, "Accept": "text/html", "Sec-Fetch-Mode": "navigate"})
+        assert (page.is_redirect, "open-app" in page.headers["location"]) == (True, True)
 
 
 def test_credential_that_expires_ends_a_connection_that_is_kept_alive(gateway: Gateway, app: WebApp) -> None:

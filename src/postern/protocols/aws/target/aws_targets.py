@@ -29,14 +29,17 @@ from postern.relay.orders import Order
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Target
 
+ServiceOf = Callable[[RequestHead], AwsService]
+"""Returns the service of a request."""
+
 # A request without an operation: its service is the first one of the connection.
 _ANY_REQUEST: Final = RequestHead("POST", "/", "")
 
 
 class AwsTargets:
-    """Dials services. `service_of` returns the service of a request."""
+    """Dials services."""
 
-    def __init__(self, policy: LocalPolicy, service_of: Callable[[RequestHead], AwsService]) -> None:
+    def __init__(self, policy: LocalPolicy, service_of: ServiceOf) -> None:
         self._policy = policy
         self._signers = AwsSigners(service_of)
         self._pool: dict[Hashable, SharedConnections] = {}

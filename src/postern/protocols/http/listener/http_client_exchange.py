@@ -137,7 +137,7 @@ class HttpVisitor:
     failures: int = 0
     identity: HttpIdentity | None = None
     login: KnownLogin | None = None
-    verified: dict[bytes, tuple[int, asyncio.Task[Grant | None]]] = field(default_factory=dict)
+    verified: dict[bytes, tuple[int, asyncio.Task[Grant]]] = field(default_factory=dict)
 
     @property
     def scheme(self) -> str:

@@ -18,6 +18,7 @@ from typing import Final
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import EndReason
 from postern.errors import Denied, PosternError, Unauthenticated
+from postern.gateway.clients.failed_logins import TooManyFailedLogins
 from postern.gateway.engine import Engine
 from postern.gateway.session_opening import SessionAborted
 from postern.protocols.gateway_queries import TargetRefused
@@ -121,15 +122,17 @@ class HttpFront:
         digest: bytes,
         known: KnownLogin | None = None,
     ) -> KnownLogin | None:
-        """Return whose request it is, which can be `known`; None if it was answered. Raises Unauthenticated."""
-        error = Unauthenticated(NO_CREDENTIAL)
+        """Return whose request it is, which can be `known`; None if it was answered. Raises Unauthenticated,
+        TooManyFailedLogins."""
+        error: PosternError = Unauthenticated(NO_CREDENTIAL)
         if presented is not None:
             try:
                 login = known or await self._check(client, presented, digest)
                 if self._browser_login is not None:
                     self._browser_login.require_usable(exchange.head, presented.source, login.grant)
                 return login
-            except Unauthenticated as wrong:
+            except (Unauthenticated, TooManyFailedLogins) as wrong:
+                log.info("a request of client %s was rejected: %s", client.peer, wrong.message)
                 error = wrong
         client.failures += 1
         if presented is not None or client.failures >= MOST_FAILURES:
@@ -142,7 +145,7 @@ class HttpFront:
         raise error
 
     async def _check(self, client: HttpVisitor, presented: PresentedCredential, digest: bytes) -> KnownLogin:
-        """Check a password, unless that was done on this connection. Raises Unauthenticated."""
+        """Check a password, unless that was done on this connection. Raises Unauthenticated, TooManyFailedLogins."""
         assert self._authentication is not None
         identity = await self._authentication.identify(presented, client)
         without_password = presented._replace(password=Secret(""))
@@ -238,7 +241,7 @@ class HttpFront:
             return
         if isinstance(error, HttpSyntaxError):
             exchange.is_last = True
-        if isinstance(error, Unauthenticated):
+        if isinstance(error, Unauthenticated | TooManyFailedLogins):
             self._engine.turned_away(error)
         own = self._scheme.answer(exchange.head, error)
         if own is None:
