@@ -10,12 +10,15 @@ from postern.relay.relay_handshake import StreamHandshake
 
 _HIGH: Final = 64 * 1024
 _HELD: Final = 16 * 1024
+HALF_CLOSED: Final = 5.0
+"""Seconds for which a client that sends no more is still answered: it can as well have gone."""
 LONGEST_STALL: Final = 600.0  # seconds for which a client can read nothing of a response
 
 
 class HttpStream(asyncio.Protocol):
     """The connection. `on_lost` is called once, when the client has disconnected; one that only sends no more counts as
-    disconnected, too, unless the connection `is_raw`: then it is the end of one direction."""
+    disconnected, too, unless the connection `is_raw`: then it is the end of one direction. With `serves_half_closed`,
+    such a client is answered for a while: the requests that it has sent, and no others."""
 
     def __init__(self, handshake: StreamHandshake) -> None:
         """Take the connection over. Raises ConnectionError when it is lost already."""
@@ -30,6 +33,10 @@ class HttpStream(asyncio.Protocol):
         self._held: list[bytes] = []  # for the next write
         self._held_size = 0
         self._has_ended = False
+        self.serves_half_closed = False
+        if handshake.has_ended:
+            asyncio.get_running_loop().call_later(HALF_CLOSED, self._lose)
+            self._has_ended = True
         self.is_raw = False
         self.on_lost: Callable[[], None] = lambda: None
 
@@ -43,7 +50,9 @@ class HttpStream(asyncio.Protocol):
         self._arrived.set()
 
     def eof_received(self) -> bool:
-        if not self.is_raw:
+        if self.serves_half_closed and not self.is_raw:
+            asyncio.get_running_loop().call_later(HALF_CLOSED, self._lose)
+        elif not self.is_raw:
             self._lose()
             return False
         self._has_ended = True
@@ -66,6 +75,14 @@ class HttpStream(asyncio.Protocol):
             self._writable.set()
             self.on_lost()
 
+    def require_both_directions(self) -> None:
+        """Count a client that sends no more as disconnected from now on."""
+        self.serves_half_closed = False
+        if self._has_ended:
+            self._has_ended = False  # reading is an error from now on, and no end
+            self._lose()
+            self._transport.close()
+
     # For the connection's owner
 
     @property
@@ -73,7 +90,7 @@ class HttpStream(asyncio.Protocol):
         return self._is_lost
 
     async def read(self) -> bytes:
-        """Return what has arrived; nothing at the end of a raw connection. Raises ConnectionResetError."""
+        """Return what has arrived; nothing at the end of the client's direction. Raises ConnectionResetError."""
         while not self._buffer:
             if self._has_ended:
                 return b""
@@ -90,10 +107,15 @@ class HttpStream(asyncio.Protocol):
     async def peek(self, size: int) -> bytes:
         """Return the first bytes without consuming them. Raises ConnectionResetError."""
         while len(self._buffer) < size:
-            self._require()
+            self._require_more()
             self._arrived.clear()
             await self._arrived.wait()
         return bytes(self._buffer[:size])
+
+    def _require_more(self) -> None:
+        if self._has_ended:
+            raise ConnectionResetError("the client sends no more")
+        self._require()
 
     def _require(self) -> None:
         if self._is_lost:
