@@ -106,6 +106,8 @@ class Http1Client:
                 if not has_begun:
                     return None
                 raise HttpSyntaxError(408, f"the request's head did not arrive within {HEAD_TIME:g} seconds") from None
+            if not data:  # a client that has closed its direction after its last request
+                return None
             reader.feed(data)
         assert isinstance(event, RequestHead)
         return event
@@ -146,6 +148,8 @@ class Http1Exchange:
                 data = await self._stream.read(asyncio.get_running_loop().time() + LONGEST_SILENCE)
             except TimeoutError:
                 raise HttpSyntaxError(408, f"no more of the body arrived for {LONGEST_SILENCE:g} seconds") from None
+            if not data:
+                raise ConnectionResetError("the client has closed its direction within a body")
             reader.feed(data)
         assert not isinstance(event, RequestHead)
         return event

@@ -12,6 +12,8 @@ from postern.relay.relay_handshake import StreamHandshake
 _HIGH: Final = 64 * 1024
 _HELD: Final = 16 * 1024
 _TICK: Final = 0.001  # seconds by which a timer can be early
+HALF_CLOSED = 5.0
+"""Seconds for which a client that sends no more is still answered: it can as well have gone."""
 LONGEST_STALL: Final = 600.0  # seconds for which a client can read nothing of a response
 
 
@@ -19,7 +21,8 @@ class HttpStream:
     """The connection: an `asyncio.Protocol`, which a compiled class cannot inherit from.
 
     `on_lost` is called once, when the client has disconnected; one that only sends no more counts as disconnected, too,
-    unless the connection `is_raw`: then it is the end of one direction.
+    unless the connection `is_raw`: then it is the end of one direction. With `serves_half_closed`, such a client is
+    answered for a while: the requests that it has sent, and no others.
     """
 
     def __init__(self, handshake: StreamHandshake) -> None:
@@ -39,6 +42,10 @@ class HttpStream:
         self._held: list[bytes] = []  # for the next write
         self._held_size = 0
         self._has_ended = False
+        self.serves_half_closed = False
+        if handshake.has_ended:
+            asyncio.get_running_loop().call_later(HALF_CLOSED, self._lose)
+            self._has_ended = True
         self.is_raw = False
         self.on_lost: Callable[[], None] = lambda: None
 
@@ -52,7 +59,9 @@ class HttpStream:
         self._wake()
 
     def eof_received(self) -> bool:
-        if not self.is_raw:
+        if self.serves_half_closed and not self.is_raw:
+            asyncio.get_running_loop().call_later(HALF_CLOSED, self._lose)
+        elif not self.is_raw:
             self._lose()
             return False
         self._has_ended = True
@@ -78,6 +87,14 @@ class HttpStream:
                 self._timer = None
             self.on_lost()
 
+    def require_both_directions(self) -> None:
+        """Count a client that sends no more as disconnected from now on."""
+        self.serves_half_closed = False
+        if self._has_ended:
+            self._has_ended = False  # reading is an error from now on, and no end
+            self._lose()
+            self._transport.close()
+
     # For the connection's owner
 
     @property
@@ -85,7 +102,7 @@ class HttpStream:
         return self._is_lost
 
     async def read(self, until: float = math.inf) -> bytes:
-        """Return what has arrived; nothing at the end of a raw connection. Raises ConnectionResetError, and
+        """Return what has arrived; nothing at the end of the client's direction. Raises ConnectionResetError, and
         TimeoutError if nothing has arrived `until` this time of the loop's clock."""
         while not self._buffer:
             if self._has_ended:
@@ -101,7 +118,7 @@ class HttpStream:
     async def peek(self, size: int) -> bytes:
         """Return the first bytes without consuming them. Raises ConnectionResetError."""
         while len(self._buffer) < size:
-            self._require()
+            self._require_more()
             await self._wait(math.inf)
         return self._buffer[:size]
 
@@ -134,6 +151,11 @@ class HttpStream:
                 self._set_timer(self._deadline)
         elif self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(TimeoutError())
+
+    def _require_more(self) -> None:
+        if self._has_ended:
+            raise ConnectionResetError("the client sends no more")
+        self._require()
 
     def _require(self) -> None:
         if self._is_lost:
