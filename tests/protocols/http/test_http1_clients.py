@@ -97,6 +97,25 @@ async def test_wrong_password_costs_the_connection() -> None:
         assert await client.rest() == b""
 
 
+@pytest.mark.parametrize("login", [name for name in WRONG if name != "none"])
+async def test_wrong_credential_after_a_right_one_is_refused(login: str) -> None:
+    async with http_site(echo) as (site, port):
+        client = await Raw.connect(port)
+        assert (await client.get()).startswith(b"HTTP/1.1 200")
+        assert (await client.get(more=WRONG[login])).startswith(b"HTTP/1.1 401")
+        assert len(site.opened) == 1
+        client.close()
+
+
+async def test_request_without_a_credential_after_one_with_it_is_refused() -> None:
+    async with http_site(echo) as (_, port):
+        client = await Raw.connect(port)
+        for _ in range(2):
+            assert (await client.get()).startswith(b"HTTP/1.1 200")
+            assert (await client.get(more=b"")).startswith(b"HTTP/1.1 401")
+        client.close()
+
+
 async def test_program_can_send_its_credential_after_401() -> None:
     async with http_site(echo) as (_, port):
         client = await Raw.connect(port)
