@@ -14,6 +14,7 @@ from postern.interception.events import Output
 from postern.interception.pipeline import Interceptor, SessionView
 from postern.interception.verdicts import Forward, Refuse, Replace, Verdict, Warn
 from postern.protocols.httpproxy.body_events import BodyPart, CodePart, UnreadableBody
+from postern.protocols.httpproxy.dialect.httpproxy_statement_facts import HttpproxyStatementFacts
 from postern.protocols.httpproxy.json_parts import JsonPart
 
 ID = UUID(int=1)
@@ -45,6 +46,9 @@ def guards(action: Action) -> GuardrailInterceptor:
     return GuardrailInterceptor((Guardrail(ID, ID, "g", output=(words,)),))
 
 
+VIEW = SessionView(UUID(int=0), "a@example.com", frozenset(), "c", "database", "", {})
+
+
 @pytest.mark.parametrize(
     ("judge", "body", "verdict"),
     [
@@ -60,5 +64,11 @@ def guards(action: Action) -> GuardrailInterceptor:
     ],
 )
 def test_verdict_follows_the_rule(judge: Interceptor, body: Output, verdict: type[Verdict]) -> None:
-    view = SessionView(UUID(int=0), "a@example.com", frozenset(), "c", "database", "", {})
-    assert isinstance(judge.see(body, view), verdict)
+    assert isinstance(judge.see(body, VIEW), verdict)
+
+
+def test_refusal_says_what_to_request_from_an_application() -> None:
+    rule = MaskingRule(ID, ID, "r", columns=("email",), strictness=Strictness.STRICT)
+    verdict = Masking(frozenset(), [rule], facts=HttpproxyStatementFacts()).see(page(b"page"), VIEW)
+    assert isinstance(verdict, Refuse)
+    assert verdict.hint.startswith("Request JSON")

@@ -522,7 +522,7 @@ class Masking:
             self.name,
             f"blocked by masking rule {doubt.rule.name!r}: the origin of {what} cannot be determined, "
             "so it can contain what the rule hides",
-            "Select columns of tables by name, or ask an administrator to set the rule's strictness to best_effort. "
+            f"{self._facts.help_with_origins()}, or ask an administrator to set the rule's strictness to best_effort. "
             f"{self._access_help}".rstrip(),
         )
 

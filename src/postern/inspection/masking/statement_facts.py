@@ -38,6 +38,10 @@ class StatementFacts:
         """Return whether code of a statement can have written all fields of this error, so that none can stay."""
         return False
 
+    def help_with_origins(self) -> str:
+        """Return what a user can do if the origin of columns cannot be determined."""
+        return "Select columns of tables by name"
+
     def copy_format(self, statement: str) -> CopyFormat | None:
         """Return the format of the copied data that a text requests, None if unknown."""
         return None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from postern.gateway.clients.session_setup import SessionSetup
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, TunnelServer, WireParts
     from postern.inspection.masking.origins import SessionOrigins
+    from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.script_spans import ScriptSpans
     from postern.inspection.sql.sql_parser import Parser
     from postern.protocols.clients import NativeClient
@@ -113,6 +114,12 @@ def _parser() -> Parser:
     return cast("Parser", own(HttpproxyParser))
 
 
+def _facts() -> StatementFacts:
+    from postern.protocols.httpproxy.dialect.httpproxy_statement_facts import HttpproxyStatementFacts
+
+    return HttpproxyStatementFacts()
+
+
 def _lineage() -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins]:
     from postern.protocols.httpproxy.lineage.httpproxy_lineage import httpproxy_lineage
 
@@ -159,6 +166,6 @@ HTTPPROXY = ProtocolSpec(
     answers=_answers,
     exchange_of=_exchange_of,
     archive=_archive,
-    dialect=DialectSpec(name=_NAME, parser=_parser, lineage=_lineage, split=_split),
+    dialect=DialectSpec(name=_NAME, parser=_parser, lineage=_lineage, facts=_facts, split=_split),
     client=_client,
 )

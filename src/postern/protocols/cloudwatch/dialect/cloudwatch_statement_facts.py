@@ -31,3 +31,6 @@ class CloudwatchStatementFacts(StatementFacts):
     def quotes_no_values(self, parts: Mapping[str, bytes], statements: Sequence[str]) -> bool:
         code = parts.get("code", b"").decode("utf-8", "replace")
         return code in _REQUEST_ERRORS and set(parts) <= {"message", "code"} and bool(statements)
+
+    def help_with_origins(self) -> str:
+        return "Name the fields in the query"

@@ -23,3 +23,6 @@ class DynamodbStatementFacts(StatementFacts):
     def quotes_no_values(self, parts: Mapping[str, bytes], statements: Sequence[str]) -> bool:
         """Return True: errors quote nothing but names and the request. Items in them are rows of their own."""
         return set(parts) <= {"message", "code"}
+
+    def help_with_origins(self) -> str:
+        return "Name the attributes in the request"

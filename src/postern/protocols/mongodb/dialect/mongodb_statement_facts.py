@@ -35,3 +35,6 @@ class MongodbStatementFacts(StatementFacts):
 
     def _runs_code(self, statements: Sequence[str]) -> bool:
         return not statements or any(_CODE.search(statement) for statement in statements)
+
+    def help_with_origins(self) -> str:
+        return "Name the fields in the query"
