@@ -6,7 +6,7 @@ import datetime
 import re
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 from sqlglot import exp
 from tests.support.oracledb import type_codings as types
 from tests.support.oracledb.server_replies import NO_ROW, ColumnInfo, RowId
-from tests.support.oracledb.sql_functions import Sequences, moment_text, number_text, register
+from tests.support.oracledb.sql_functions import Sequences, moment_text, now, number_text, register
 from tests.support.oracledb.sql_translation import SqlError, Statement, first_word, translate
 from tests.support.oracledb.table_definitions import table_columns
 from tests.support.oracledb.type_codings import NUMBER_TYPE, OracleType, Scalar, text_type
@@ -55,7 +55,8 @@ OWNER = "POSTERN"
 class Database:
     """What all sessions share."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, clock: Callable[[], datetime.datetime] = now) -> None:
+        self.clock = clock
         self.file = folder / "oracle.sqlite"
         self.sequences = Sequences()
         self.tables: dict[str, dict[str, OracleType]] = {}
@@ -85,7 +86,7 @@ class DatabaseSession:
         self._failure: SqlError | None = None
         self._sqlite = sqlite3.connect(database.file, isolation_level=None, check_same_thread=False, timeout=10)
         self._sqlite.execute("PRAGMA foreign_keys=ON")
-        register(self._sqlite, database.sequences, self._set_failure)
+        register(self._sqlite, database.sequences, self._set_failure, database.clock)
 
     def _set_failure(self, error: SqlError) -> None:
         self._failure = error
@@ -278,7 +279,7 @@ def converted(value: Any, kind: OracleType) -> Scalar:
         if kind.number in (types.BINARY_DOUBLE, types.BINARY_FLOAT):
             return float(value)
     except (InvalidOperation, TypeError, ValueError) as error:
-        raise SqlError(1722, "invalid number") from error
+        raise SqlError(1722, f"invalid number: {value!r} is not a value of type {kind.number}") from error
     if kind.number in (types.RAW, types.BLOB, types.LONG_RAW):
         return value if isinstance(value, bytes) else str(value).encode()
     text = number_text(value)

@@ -57,13 +57,13 @@ class LargeObjects:
         large = self._objects[number]
         flags = [FLAG_CLOB if large.is_text else FLAG_BLOB, FLAG_SET]
         flags += [FLAG_UTF16 if large.is_text else 0, FLAG_TEMPORARY if large.temporary else 0]
-        head = bytes([0, LENGTH - 2, 0, 4, *flags, 0, 1])
+        head = bytes([0, LENGTH - 2, 0, 1, *flags, 0, 1])
         return head + number.to_bytes(10, "big") + bytes(LENGTH - 20)
 
     def get(self, locator: bytes) -> LargeObject:
         """Return the LOB of a locator. Raises SqlError."""
         large = self._objects.get(int.from_bytes(locator[10:20], "big"))
-        if large is None or len(locator) != LENGTH:
+        if large is None:
             raise SqlError(22922, "nonexistent LOB value")
         return large
 
@@ -75,33 +75,33 @@ class LargeObjects:
         """Carry out an operation, and return its part of the reply. Raises SqlError."""
         if call.operation & ~LOB_ARRAY == LOB_FREE:
             self.free(call.locator)
-            return lob_reply(call.locator, None, False, None)
+            return lob_reply(call, call.locator, call.amount)
         if call.operation == LOB_CREATE:
             locator = self.add("" if call.kind == types.CLOB else b"", temporary=True)
-            return lob_reply(locator, call.amount, call.charset, None)
+            return lob_reply(call, locator, call.amount)
         large = self.get(call.locator)
         start = (max(call.offset, 1) - 1) * large.unit
         match call.operation:
             case 0x01:
-                return lob_reply(call.locator, large.size, False, None)
+                return lob_reply(call, call.locator, large.size)
             case 0x02:
                 end = start + call.amount * large.unit if call.amount else len(large.data)
                 data = large.data[start:end]
                 amount = len(data) // large.unit
-                return (lob_data_reply(data) if data else b"") + lob_reply(call.locator, amount, False, None)
+                return (lob_data_reply(data) if data else b"") + lob_reply(call, call.locator, amount)
             case 0x40:
                 return self._write(call, large, start)
             case 0x20:
                 self._require_temporary(large)
                 large.data = large.data[: (call.amount or 0) * large.unit]
-                return lob_reply(call.locator, call.amount, False, None)
+                return lob_reply(call, call.locator, call.amount)
             case 0x4000:
-                return lob_reply(call.locator, 8060 // large.unit, False, None)
+                return lob_reply(call, call.locator, 8060 // large.unit)
             case 0x8000 | 0x10000:
                 large.is_open = call.operation == OPEN
-                return lob_reply(call.locator, call.amount, False, None)
+                return lob_reply(call, call.locator, call.amount)
         if call.operation == LOB_IS_OPEN:
-            return lob_reply(call.locator, None, False, int(large.is_open))
+            return lob_reply(call, call.locator, call.amount, int(large.is_open))
         raise SqlError(22275, f"LOB operation {call.operation:#x} is not implemented")
 
     @staticmethod
@@ -114,4 +114,4 @@ class LargeObjects:
         self._require_temporary(large)
         kept = large.data[:start].ljust(start, b"\0")
         large.data = kept + call.data + large.data[start + len(call.data) :]
-        return lob_reply(call.locator, call.amount, False, None)
+        return lob_reply(call, call.locator, call.amount)

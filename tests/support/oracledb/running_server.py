@@ -78,7 +78,9 @@ class Connection:
                 self._busy = True
                 reply = await asyncio.to_thread(self._session.receive, packet)
                 self._busy = False
-                self._splitter.large = self._session.large_packets
+                if self._session.large_packets and not self._splitter.large:
+                    self._splitter.large = True
+                    self._server.descriptors.append(self._session.descriptor)
                 if reply:
                     self._write(reply)
                     await self._writer.drain()
@@ -88,8 +90,6 @@ class Connection:
             reading.cancel()
             with suppress(asyncio.CancelledError):
                 await reading
-            if self._session.descriptor:
-                self._server.descriptors.append(self._session.descriptor)
             self._session.end()
 
     def _write(self, reply: bytes) -> None:
@@ -121,7 +121,8 @@ def running_oracle(
 ) -> Iterator[OracleTestServer]:
     """Run a server until the block ends."""
     with tempfile.TemporaryDirectory(prefix="oracle-") as made:
-        server = OracleTestServer(Database(folder or Path(made)), options or ServerOptions(), tls=tls)
+        options = options or ServerOptions()
+        server = OracleTestServer(Database(folder or Path(made), options.clock), options, tls=tls)
         loop = asyncio.new_event_loop()
         started = threading.Event()
         stopping = asyncio.Event()

@@ -17,6 +17,7 @@ PROTOCOL, DATA_TYPES, FUNCTION, ROW_DATA, LOB_DATA, PIGGYBACK, FAST_AUTH = 1, 2,
 AUTH_ONE, AUTH_TWO, EXECUTE, FETCH, LOB_OPERATION, COMMIT, ROLLBACK, LOGOFF = 118, 115, 94, 5, 96, 14, 15, 9
 PING, VERSION, RE_EXECUTE, RE_EXECUTE_AND_FETCH, CLOSE_CURSORS, SET_SCHEMA = 147, 59, 4, 78, 105, 152
 END_TO_END, SESSION_STATE = 135, 176
+EXTERNAL_TYPES = {187: types.TIMESTAMP, 188: types.TIMESTAMP_TZ, 232: types.TIMESTAMP_LTZ}  # as clients name them
 PLAIN_CALLS = frozenset({COMMIT, ROLLBACK, LOGOFF, PING})
 PARSE, BIND, DEFINE, RUN, WITH_ROWS, WITH_COMMIT = 0x01, 0x08, 0x10, 0x20, 0x40, 0x100
 DESCRIBE, BATCH_ERRORS, ROW_COUNTS = 0x20000, 0x80000, 0x4000
@@ -124,14 +125,20 @@ class IgnoredCall:
 Call = ExecuteCall | FetchCall | LobCall | LogonCall | PlainCall | CloseCall | IgnoredCall
 
 
+@dataclass(frozen=True)
+class Layout:
+    """How a client writes fields, as it said before the login."""
+
+    field_version: int
+    counts_texts: bool = True  # also those whose length went before them
+    compressed_scale: bool = False  # the scale of a type is an integer, not a byte
+
+
 class CallReader:
     """Reads one call. `facts` returns what is known of a statement: by its text, or else by its cursor."""
 
-    def __init__(
-        self, field_version: int, facts: Callable[[str, int], StatementFacts], counts_texts: bool = True
-    ) -> None:
-        self.field_version = field_version
-        self._facts, self._counts_texts = facts, counts_texts
+    def __init__(self, layout: Layout, facts: Callable[[str, int], StatementFacts]) -> None:
+        self._layout, self._facts = layout, facts
         self.sequence = 0  # of the last call that was read
 
     def read(self, reader: FieldReader) -> tuple[bool, Call]:
@@ -141,7 +148,7 @@ class CallReader:
             raise BadMessage(f"message type {kind} is not a call")
         function = reader.byte()
         self.sequence = reader.byte()
-        if self.field_version >= TOKENS_SINCE:
+        if self._layout.field_version >= TOKENS_SINCE:
             reader.integer()
         return kind == PIGGYBACK, self._arguments(reader, function)
 
@@ -156,12 +163,12 @@ class CallReader:
             case 96:
                 return read_lob_call(reader)
             case 118 | 115:
-                return read_logon(reader, function == AUTH_TWO, self._counts_texts)
+                return read_logon(reader, function == AUTH_TWO, self._layout.counts_texts)
             case 59:
                 reader.raw(1)
                 reader.integer()
                 reader.raw(2)
-                if self.field_version >= 11:
+                if self._layout.field_version >= 11:
                     reader.integer()
                 return PlainCall(VERSION)
             case 105:
@@ -188,7 +195,7 @@ class CallReader:
         reader.byte()
         define_count = limited(reader.integer(), MOST_BINDS)
         self._skip_unused(reader)
-        sql = reader.text(sql_length, self._counts_texts).decode()
+        sql = reader.text(sql_length, self._layout.counts_texts).decode()
         numbers = [reader.integer() for _ in range(vector)] + [0] * 13
         defines = [self._variable(reader) for _ in range(define_count)]
         variables = [self._variable(reader) for _ in range(variable_count)] if not define_count else []
@@ -213,18 +220,19 @@ class CallReader:
         reader.byte()
         reader.integer()
         reader.byte()
-        if self.field_version >= 8:
+        if self._layout.field_version >= 8:
             reader.byte()
             reader.integer()
             reader.byte()
             reader.integer()
             reader.byte()
-        if self.field_version >= 9:
+        if self._layout.field_version >= 9:
             reader.byte()
             reader.integer()
 
     def _variable(self, reader: FieldReader) -> Variable:
-        number, flags, precision, scale = reader.raw(4)
+        number, flags, precision = reader.raw(3)
+        scale = reader.integer() if self._layout.compressed_scale and number in types.SCALED else reader.byte()
         size, most = reader.integer(), reader.integer()
         lob_flags = reader.integer()
         reader.sized()
@@ -232,9 +240,9 @@ class CallReader:
         reader.integer()
         form = reader.byte()
         prefetch = reader.integer()
-        if self.field_version >= 8:
+        if self._layout.field_version >= 8:
             reader.integer()
-        kind = OracleType(number, size, precision, scale, form)
+        kind = OracleType(EXTERNAL_TYPES.get(number, number), size, precision, scale, form)
         return Variable(kind, bool(flags & 0x40), most, prefetch, bool(lob_flags & 0x2000000))
 
     def _re_execute(self, reader: FieldReader, function: int) -> ExecuteCall:
@@ -292,7 +300,10 @@ def read_value(reader: FieldReader, kind: OracleType) -> BindValue:
     data = reader.counted()
     if kind.number == types.BOOLEAN and data is not None and len(data) > 200:
         raise BadMessage("a BOOLEAN of this length")
-    return decode_value(data, kind)
+    try:
+        return decode_value(data, kind)
+    except (IndexError, ValueError) as error:
+        raise BadMessage(f"a value of type {kind.number}: {error}") from error
 
 
 def read_lob_call(reader: FieldReader) -> LobCall:
@@ -305,7 +316,7 @@ def read_lob_call(reader: FieldReader) -> LobCall:
     has_charset, _short_amount, null_flag = reader.raw(3)
     operation = reader.integer()
     reader.byte()
-    reader.integer()
+    change_numbers = limited(reader.integer(), 16)
     offset, kind = reader.integer(), reader.integer()
     has_amount = reader.byte()
     reader.raw(6)
@@ -313,6 +324,8 @@ def read_lob_call(reader: FieldReader) -> LobCall:
     if dest:
         reader.raw(dest_length)
     if has_charset:
+        reader.integer()
+    for _ in range(change_numbers):
         reader.integer()
     amount = None
     data = b""

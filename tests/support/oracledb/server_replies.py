@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tests.support.oracledb import type_codings as types
-from tests.support.oracledb.server_calls import Variable
+from tests.support.oracledb.server_calls import LobCall, Variable
 from tests.support.oracledb.ttc_fields import counted, fields, integer, sized, uint16
 from tests.support.oracledb.type_codings import OracleType
 
@@ -187,12 +187,11 @@ def description(columns: Sequence[ColumnInfo], dialogue: Dialogue) -> bytes:
     return reply + fields(7, counted(bytes([120, 124, 1, 1, 1, 1, 1])), 0, 0, 0, 0, 0)
 
 
-SCALED = types.NUMBERS | {types.TIMESTAMP, types.TIMESTAMP_TZ, types.TIMESTAMP_LTZ, 183}
-
-
 def column_bytes(column: ColumnInfo, position: int, dialogue: Dialogue) -> bytes:
     kind, name = column.type, column.name.encode()
-    scale = integer(kind.scale) if dialogue.compressed_scale and kind.number in SCALED else bytes([kind.scale & 0xFF])
+    scale = (
+        integer(kind.scale) if dialogue.compressed_scale and kind.number in types.SCALED else bytes([kind.scale & 0xFF])
+    )
     charset = {types.IMPLICIT: types.UTF8, types.NATIONAL: types.UTF16}.get(kind.form, 0)
     characters = kind.size // (2 if kind.form == types.NATIONAL else 4) if kind.form and not kind.is_lob else 0
     reply = fields(bytes([kind.number, 0, kind.precision]) + scale, kind.size, 0, 0, 0, 0, charset)
@@ -247,14 +246,14 @@ def io_vector(directions: Sequence[int]) -> bytes:
     return fields(bytes([IO_VECTOR, 0]), count & 0xFF, count >> 8, 1, 0, 0, 0) + bytes(directions)
 
 
-def lob_reply(locator: bytes, amount: int | None, charset: bool, flag: int | None) -> bytes:
-    """Return the parameters behind an operation on a LOB."""
-    reply = bytes([PARAMETER]) + locator
-    if charset:
-        reply += fields(types.UTF8, b"\0")
-    elif amount is not None:
+def lob_reply(call: LobCall, locator: bytes, amount: int | None, flag: int = 0) -> bytes:
+    """Return the parameters behind an operation on a LOB: those that the call had places for."""
+    reply = bytes([PARAMETER]) + locator.ljust(len(call.locator), b"\0")
+    if call.charset:
+        reply += fields(types.UTF8)
+    if amount is not None:
         reply += fields(amount)
-    return reply if flag is None else reply + bytes([flag])
+    return reply + bytes([flag]) if call.null_flag else reply
 
 
 def lob_data_reply(data: bytes) -> bytes:

@@ -6,6 +6,7 @@ what lies between CONNECT and the second call of the login as one message.
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from tests.support.oracledb import listener_packets as packets
 from tests.support.oracledb import server_calls as calls
 from tests.support.oracledb.database import Database
 from tests.support.oracledb.listener_packets import Packet
-from tests.support.oracledb.server_calls import CallReader, LogonCall
+from tests.support.oracledb.server_calls import CallReader, Layout, LogonCall
 from tests.support.oracledb.server_logon import Challenge
 from tests.support.oracledb.server_replies import (
     END_OF_RESPONSE,
@@ -29,11 +30,13 @@ from tests.support.oracledb.server_replies import (
     status_reply,
     version_reply,
 )
+from tests.support.oracledb.sql_functions import now
 from tests.support.oracledb.sql_translation import SqlError
 from tests.support.oracledb.statement_calls import StatementCalls
 from tests.support.oracledb.ttc_fields import BadMessage, FieldReader, Incomplete
 
 COMPRESSED_SCALES = 6  # capability of the clients that read a column's scale as an integer; the others read a byte
+END_OF_RESPONSE_WANTED = 0x20  # bit of the clients' capability 40
 COUNTED_TEXTS = 2  # flag of the clients that count texts whose length they have sent already
 HIGHEST_TYPE = 1023
 LARGEST_MESSAGE = 64 << 20
@@ -51,6 +54,7 @@ class ServerOptions:
     sdu: int = 8192
     redirect: str = ""  # an address that the listener names in the place of its own
     random: Callable[[int], bytes] = os.urandom
+    clock: Callable[[], datetime.datetime] = now
 
 
 class ServerSession:
@@ -63,7 +67,8 @@ class ServerSession:
         self._message = bytearray()
         self._sdu, self._field_version = 8192, options.level.field_version
         self._driver, self._user = "", ""
-        self._sequence = 0
+        self._sequence, self._version = 0, 0
+        self._wants_ends = False
         self._compresses_scales, self._counts_texts = False, True
         self._ends_responses = False
         self._challenge: Challenge | None = None
@@ -105,6 +110,8 @@ class ServerSession:
             reply = self._step()
         except Incomplete:
             return b""
+        except UnicodeDecodeError as error:
+            raise BadMessage(f"a text that is not UTF-8: {error}") from error
         self._message.clear()
         return reply
 
@@ -184,7 +191,7 @@ class ServerSession:
         entries = self._read_data_types(FieldReader(bytes(self._message)))
         self._step = self._logon_one
         reply = packets.data_packets(data_types_reply(entries), self._sdu)
-        self._ends_responses = self._level.has_end_of_response and self._version >= 319
+        self._ends_responses = self._level.has_end_of_response and self._wants_ends
         return reply
 
     def _read_data_types(self, reader: FieldReader) -> list[tuple[int, int, int]]:
@@ -203,6 +210,7 @@ class ServerSession:
             if capabilities[37] & 2:
                 reader.raw(4)
         self._compresses_scales = bool(capabilities[COMPRESSED_SCALES])
+        self._wants_ends = len(capabilities) > 40 and bool(capabilities[40] & END_OF_RESPONSE_WANTED)
         return read_types(reader)
 
     def _fast_auth(self, reader: FieldReader) -> bytes:
@@ -211,8 +219,8 @@ class ServerSession:
         reader.raw(5)
         logon_version = reader.byte()
         entries = self._read_data_types(reader)
-        self._ends_responses = self._level.has_end_of_response and self._version >= 319
-        _, call = CallReader(logon_version, no_facts, self._counts_texts).read(reader)
+        self._ends_responses = self._level.has_end_of_response and self._wants_ends
+        _, call = CallReader(replace(self._layout(), field_version=logon_version), no_facts).read(reader)
         first = self._first_logon(call)
         return self._packets(protocol_reply(self._level) + data_types_reply(entries) + first)
 
@@ -220,9 +228,11 @@ class ServerSession:
         _, call = self._reader().read(FieldReader(bytes(self._message)))
         return self._packets(self._first_logon(call))
 
+    def _layout(self) -> Layout:
+        return Layout(self._field_version, self._counts_texts, self._compresses_scales)
+
     def _reader(self) -> CallReader:
-        facts = self._statements.facts if self._statements is not None else no_facts
-        return CallReader(self._field_version, facts, self._counts_texts)
+        return CallReader(self._layout(), self._statements.facts if self._statements is not None else no_facts)
 
     def _first_logon(self, call: calls.Call) -> bytes:
         if not isinstance(call, LogonCall) or call.second:
@@ -270,7 +280,7 @@ class ServerSession:
             def all_sent(sql: str, cursor: int) -> calls.StatementFacts:
                 return replace(facts(sql, cursor), unsent=frozenset())
 
-            return read_calls(bytes(self._message), CallReader(self._field_version, all_sent, self._counts_texts))
+            return read_calls(bytes(self._message), CallReader(self._layout(), all_sent))
 
     def _piggyback(self, call: calls.Call) -> None:
         assert self._statements is not None

@@ -134,7 +134,12 @@ def row_id_text(row: int | None) -> str | None:
     return text
 
 
-def register(connection: sqlite3.Connection, sequences: Sequences, failed: Callable[[SqlError], None]) -> None:
+def register(
+    connection: sqlite3.Connection,
+    sequences: Sequences,
+    failed: Callable[[SqlError], None],
+    clock: Callable[[], datetime.datetime],
+) -> None:
     """Give a connection of SQLite the functions. `failed` gets an error's number: SQLite passes on none."""
     current: dict[str, int] = {}
 
@@ -159,8 +164,8 @@ def register(connection: sqlite3.Connection, sequences: Sequences, failed: Calla
         "RPAD": lambda value, length, filler=" ": padded(value, length, filler, False),
         "HEXTORAW": lambda text: bytes.fromhex(text) if text else None,
         "RAWTOHEX": lambda data: data.hex().upper() if data else None,
-        "SYSDATE": lambda: now().replace(microsecond=0, tzinfo=None).isoformat(" "),
-        "SYSTIMESTAMP": lambda: now().isoformat(" ", "microseconds"),
+        "SYSDATE": lambda: clock().replace(microsecond=0, tzinfo=None).isoformat(" "),
+        "SYSTIMESTAMP": lambda: clock().isoformat(" ", "microseconds"),
         "SYS_CONTEXT": lambda *_: "POSTERN",
         "UID": lambda: 100,
         "ROWID_TEXT": row_id_text,

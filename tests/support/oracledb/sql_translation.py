@@ -251,7 +251,7 @@ def expression_type(projection: exp.Expr, query: exp.Expr, schema: Schema) -> Or
         isinstance(inner, exp.CurrentTimestamp) and inner.args.get("sysdate")
     ):
         return DATE_TYPE
-    if isinstance(inner, exp.CurrentTimestamp) or inner.name.upper() == "SYSTIMESTAMP":
+    if isinstance(inner, (exp.CurrentTimestamp, exp.Systimestamp)):
         return OracleType(types.TIMESTAMP_TZ, 13, 0, 6)
     return named_type(inner.type)
 

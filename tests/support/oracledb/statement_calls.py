@@ -235,7 +235,7 @@ class StatementCalls:
         positions = sorted(statement.returned)
         reply = io_vector([OUT if n in statement.returned else IN for n in range(len(opened.variables))])
         for touched in rows:
-            reply += bytes([calls.ROW_DATA])
+            reply += row_header(len(positions), 1) + bytes([calls.ROW_DATA])
             for index, position in enumerate(positions):
                 kind = opened.variables[position].type
                 reply += integer(len(touched))

@@ -17,12 +17,14 @@ TIMESTAMP, TIMESTAMP_TZ, TIMESTAMP_LTZ, UROWID, BOOLEAN = 180, 181, 231, 208, 25
 TEXTS = frozenset({VARCHAR2, CHAR, LONG, CLOB, ROWID, UROWID, 5, 9, 94, 97, 155})
 NUMBERS = frozenset({NUMBER, INTEGER, 4, 6, 68, 91})
 MOMENTS = frozenset({DATE, TIMESTAMP, TIMESTAMP_TZ, TIMESTAMP_LTZ})
+SCALED = NUMBERS | {TIMESTAMP, TIMESTAMP_TZ, TIMESTAMP_LTZ, 183}
 LOBS = frozenset({CLOB, BLOB})
 UTF8, UTF16 = 873, 2000  # character sets: AL32UTF8, AL16UTF16
 IMPLICIT, NATIONAL = 1, 2  # forms of character sets
 NAMES = {VARCHAR2: "VARCHAR2", NUMBER: "NUMBER", LONG: "LONG", DATE: "DATE", RAW: "RAW", LONG_RAW: "LONG RAW"}
 NAMES |= {CHAR: "CHAR", BINARY_FLOAT: "BINARY_FLOAT", BINARY_DOUBLE: "BINARY_DOUBLE", CLOB: "CLOB", BLOB: "BLOB"}
 NAMES |= {TIMESTAMP: "TIMESTAMP(6)", TIMESTAMP_TZ: "TIMESTAMP(6) WITH TIME ZONE"}
+NAMED_REGION = 0x80  # in a time zone's hour
 DIGITS = Context(prec=38, rounding=ROUND_HALF_EVEN)
 
 Scalar = int | float | str | bytes | Decimal | datetime.datetime | None
@@ -125,6 +127,8 @@ def decode_moment(data: bytes) -> datetime.datetime:
     )
     if len(data) < 13 or not data[11]:
         return value
+    if data[11] & NAMED_REGION:
+        return value.replace(tzinfo=datetime.UTC)  # the fields are in UTC; which region it is, is not looked up
     offset = datetime.timedelta(hours=data[11] - 20, minutes=data[12] - 60)
     return (value + offset).replace(tzinfo=datetime.timezone(offset))
 
