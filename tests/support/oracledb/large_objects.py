@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.support.oracledb import server_calls as calls
 from tests.support.oracledb import type_codings as types
-from tests.support.oracledb.server_calls import LOB_ARRAY, LOB_CREATE, LOB_FREE, LOB_IS_OPEN, LOB_WRITE, LobCall
+from tests.support.oracledb.server_calls import LobCall
 from tests.support.oracledb.server_replies import lob_data_reply, lob_reply
 from tests.support.oracledb.sql_translation import SqlError
 
 LENGTH = 40
-GET_LENGTH, READ, TRIM, CHUNK_SIZE, OPEN, CLOSE = 0x01, 0x02, 0x20, 0x4000, 0x8000, 0x10000
 FLAG_BLOB, FLAG_CLOB, FLAG_SET, FLAG_UTF16, FLAG_TEMPORARY = 0x01, 0x02, 0x08, 0x80, 0x01
 MOST = 100_000
 
@@ -73,34 +73,34 @@ class LargeObjects:
 
     def operate(self, call: LobCall) -> bytes:
         """Carry out an operation, and return its part of the reply. Raises SqlError."""
-        if call.operation & ~LOB_ARRAY == LOB_FREE:
+        if call.operation & ~calls.LOB_ARRAY == calls.LOB_FREE:
             self.free(call.locator)
             return lob_reply(call, call.locator, call.amount)
-        if call.operation == LOB_CREATE:
+        if call.operation == calls.LOB_CREATE:
             locator = self.add("" if call.kind == types.CLOB else b"", temporary=True)
             return lob_reply(call, locator, call.amount)
         large = self.get(call.locator)
         start = (max(call.offset, 1) - 1) * large.unit
         match call.operation:
-            case 0x01:
+            case calls.LOB_LENGTH:
                 return lob_reply(call, call.locator, large.size)
-            case 0x02:
+            case calls.LOB_READ:
                 end = start + call.amount * large.unit if call.amount else len(large.data)
                 data = large.data[start:end]
                 amount = len(data) // large.unit
                 return (lob_data_reply(data) if data else b"") + lob_reply(call, call.locator, amount)
-            case 0x40:
+            case calls.LOB_WRITE:
                 return self._write(call, large, start)
-            case 0x20:
+            case calls.LOB_TRIM:
                 self._require_temporary(large)
                 large.data = large.data[: (call.amount or 0) * large.unit]
                 return lob_reply(call, call.locator, call.amount)
-            case 0x4000:
+            case calls.LOB_CHUNK_SIZE:
                 return lob_reply(call, call.locator, 8060 // large.unit)
-            case 0x8000 | 0x10000:
-                large.is_open = call.operation == OPEN
+            case calls.LOB_OPEN | calls.LOB_CLOSE:
+                large.is_open = call.operation == calls.LOB_OPEN
                 return lob_reply(call, call.locator, call.amount)
-        if call.operation == LOB_IS_OPEN:
+        if call.operation == calls.LOB_IS_OPEN:
             return lob_reply(call, call.locator, call.amount, int(large.is_open))
         raise SqlError(22275, f"LOB operation {call.operation:#x} is not implemented")
 
@@ -110,7 +110,6 @@ class LargeObjects:
             raise SqlError(22920, "row containing the LOB value is not locked")
 
     def _write(self, call: LobCall, large: LargeObject, start: int) -> bytes:
-        assert call.operation == LOB_WRITE
         self._require_temporary(large)
         kept = large.data[:start].ljust(start, b"\0")
         large.data = kept + call.data + large.data[start + len(call.data) :]

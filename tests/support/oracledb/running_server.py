@@ -11,8 +11,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.oracledb import listener_packets as packets
 from tests.support.oracledb.database import Database
-from tests.support.oracledb.listener_packets import DATA, MARKER, RESET, BadPacket, Packet, PacketSplitter
+from tests.support.oracledb.listener_packets import BadPacket, Packet, PacketSplitter
 from tests.support.oracledb.server_session import ServerOptions, ServerSession
 from tests.support.oracledb.ttc_fields import BadMessage
 
@@ -69,7 +70,7 @@ class Connection:
         self._session = ServerSession(server.database, server.options)
         self._splitter = PacketSplitter()
         self._queue: asyncio.Queue[Packet | None] = asyncio.Queue(64)
-        self._busy = False
+        self._busy, self._broken = False, False
 
     async def run(self) -> None:
         reading = asyncio.create_task(self._read())
@@ -78,6 +79,8 @@ class Connection:
                 self._busy = True
                 reply = await asyncio.to_thread(self._session.receive, packet)
                 self._busy = False
+                if self._broken:  # the client waits for this, whether or not its call had ended in time
+                    reply, self._broken = packets.marker(packets.BREAK), False
                 if self._session.large_packets and not self._splitter.large:
                     self._splitter.large = True
                     self._server.descriptors.append(self._session.descriptor)
@@ -104,11 +107,13 @@ class Connection:
                     tap(True, data)
                 self._splitter.feed(data)
                 while packet := self._splitter.next_packet():
-                    if packet.kind == MARKER and packet.body[-1] != RESET and self._busy:
+                    is_break = packet.kind == packets.MARKER and packet.body[-1] != packets.RESET
+                    if is_break and (self._busy or not self._queue.empty()):
+                        self._broken = True
                         self._session.interrupt()
                     else:
                         await self._queue.put(packet)
-                    if packet.kind == DATA:
+                    if packet.kind == packets.DATA:
                         await asyncio.sleep(0)
         finally:
             self._session.interrupt()

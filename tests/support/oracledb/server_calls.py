@@ -21,7 +21,8 @@ EXTERNAL_TYPES = {187: types.TIMESTAMP, 188: types.TIMESTAMP_TZ, 232: types.TIME
 PLAIN_CALLS = frozenset({COMMIT, ROLLBACK, LOGOFF, PING})
 PARSE, BIND, DEFINE, RUN, WITH_ROWS, WITH_COMMIT = 0x01, 0x08, 0x10, 0x20, 0x40, 0x100
 DESCRIBE, BATCH_ERRORS, ROW_COUNTS = 0x20000, 0x80000, 0x4000
-LOB_WRITE, LOB_CREATE, LOB_IS_OPEN, LOB_FREE, LOB_ARRAY = 0x40, 0x110, 0x11000, 0x111, 0x80000
+LOB_LENGTH, LOB_READ, LOB_TRIM, LOB_WRITE, LOB_CHUNK_SIZE = 0x01, 0x02, 0x20, 0x40, 0x4000
+LOB_CREATE, LOB_FREE, LOB_OPEN, LOB_CLOSE, LOB_IS_OPEN, LOB_ARRAY = 0x110, 0x111, 0x8000, 0x10000, 0x11000, 0x80000
 LONGEST_TEXT = 32767
 TOKENS_SINCE = 18  # field version
 MOST_BINDS, MOST_CURSORS = 65535, 10000
@@ -153,31 +154,32 @@ class CallReader:
         return kind == PIGGYBACK, self._arguments(reader, function)
 
     def _arguments(self, reader: FieldReader, function: int) -> Call:
-        match function:
-            case 94:
-                return self._execute(reader)
-            case 4 | 78:
-                return self._re_execute(reader, function)
-            case 5:
-                return FetchCall(reader.integer(), reader.integer())
-            case 96:
-                return read_lob_call(reader)
-            case 118 | 115:
-                return read_logon(reader, function == AUTH_TWO, self._layout.counts_texts)
-            case 59:
-                reader.raw(1)
-                reader.integer()
-                reader.raw(2)
-                if self._layout.field_version >= 11:
-                    reader.integer()
-                return PlainCall(VERSION)
-            case 105:
-                reader.byte()
-                return CloseCall(tuple(reader.integer() for _ in range(limited(reader.integer(), MOST_CURSORS))))
+        counts_texts = self._layout.counts_texts
+        if function in (RE_EXECUTE, RE_EXECUTE_AND_FETCH):
+            return self._re_execute(reader, function)
+        if function in (AUTH_ONE, AUTH_TWO):
+            return read_logon(reader, function == AUTH_TWO, counts_texts)
         if function in PLAIN_CALLS:
             return PlainCall(function)
+        readers: dict[int, Callable[[FieldReader], Call]] = {
+            EXECUTE: self._execute,
+            FETCH: lambda fields: FetchCall(fields.integer(), fields.integer()),
+            LOB_OPERATION: read_lob_call,
+            VERSION: self._version,
+            CLOSE_CURSORS: read_close,
+        }
+        if function in readers:
+            return readers[function](reader)
         skip_piggyback(reader, function)
         return IgnoredCall(function)
+
+    def _version(self, reader: FieldReader) -> PlainCall:
+        reader.raw(1)
+        reader.integer()
+        reader.raw(2)
+        if self._layout.field_version >= 11:
+            reader.integer()
+        return PlainCall(VERSION)
 
     def _execute(self, reader: FieldReader) -> ExecuteCall:
         options, cursor = reader.integer(), reader.integer()
@@ -257,6 +259,11 @@ class CallReader:
             times = 1 if function == RE_EXECUTE_AND_FETCH else count
             values = [read_values(reader, facts.variables, facts) for _ in range(times)]
         return ExecuteCall(options, cursor, "", count, False, facts.variables, [], max(count, 1), 0, values)
+
+
+def read_close(reader: FieldReader) -> CloseCall:
+    reader.byte()
+    return CloseCall(tuple(reader.integer() for _ in range(limited(reader.integer(), MOST_CURSORS))))
 
 
 def limited(count: int, most: int) -> int:
@@ -355,16 +362,15 @@ def read_logon(reader: FieldReader, second: bool, counts_texts: bool) -> LogonCa
 
 
 def skip_piggyback(reader: FieldReader, function: int) -> None:
-    match function:
-        case 152:
-            reader.byte()
-            reader.sized()
-        case 176:
-            reader.integer()
-        case 135:
-            skip_end_to_end(reader)
-        case _:
-            raise BadMessage(f"function {function} is not implemented")
+    if function == SET_SCHEMA:
+        reader.byte()
+        reader.sized()
+    elif function == SESSION_STATE:
+        reader.integer()
+    elif function == END_TO_END:
+        skip_end_to_end(reader)
+    else:
+        raise BadMessage(f"function {function} is not implemented")
 
 
 def skip_end_to_end(reader: FieldReader) -> None:

@@ -66,22 +66,20 @@ class ServerSession:
         self._step = self._connect
         self._message = bytearray()
         self._sdu, self._field_version = 8192, options.level.field_version
-        self._driver, self._user = "", ""
+        self._user = ""
         self._sequence, self._version = 0, 0
         self._wants_ends = False
         self._compresses_scales, self._counts_texts = False, True
         self._ends_responses = False
         self._challenge: Challenge | None = None
         self._statements: StatementCalls | None = None
-        self._cancelled = False
         self._awaits_descriptor = False
         self.large_packets = False
         self.closed = False
-        self.descriptor = ""
+        self.descriptor, self.driver = "", ""  # how the client introduced itself
 
     def interrupt(self) -> None:
         """Stop what runs. Another thread may call this."""
-        self._cancelled = True
         if self._statements is not None:
             self._statements.interrupt()
 
@@ -119,7 +117,6 @@ class ServerSession:
         """Answer a marker: a break is confirmed, and its reset ends with the error of the cancelled call."""
         if kind != packets.RESET:
             return packets.marker(packets.BREAK)
-        self._cancelled = False
         if self._statements is not None:
             self._statements.stop.clear()
         self._message.clear()
@@ -185,7 +182,7 @@ class ServerSession:
         if reader.byte() != calls.PROTOCOL:
             raise BadMessage("PROTOCOL expected")
         reader.until_zero()
-        self._driver = reader.until_zero().decode(errors="replace")
+        self.driver = reader.until_zero().decode(errors="replace")
 
     def _data_types(self) -> bytes:
         entries = self._read_data_types(FieldReader(bytes(self._message)))
@@ -239,7 +236,6 @@ class ServerSession:
             raise BadMessage("the first call of the login expected")
         self._user = call.user.strip('"').upper()
         password = self._options.users.get(self._user)
-        self._known_user = password is not None
         secret = password if password is not None else self._options.random(16).hex()
         self._challenge = Challenge(secret.encode(), self._options.random(96))
         self._step = self._logon_two
@@ -263,24 +259,23 @@ class ServerSession:
         requests = self._read_calls()
         for request in requests[:-1]:
             self._piggyback(request)
-        reply = self._answer(requests[-1])
-        return packets.marker(packets.BREAK) if self._cancelled else self._packets(reply)
+        return self._packets(self._answer(requests[-1]))
 
     def _read_calls(self) -> list[calls.Call]:
         assert self._statements is not None
-        facts = self._statements.facts
-        reader = self._reader()
+        facts, reader = self._statements.facts, self._reader()
+
+        def all_sent(sql: str, cursor: int) -> calls.StatementFacts:
+            return replace(facts(sql, cursor), unsent=frozenset())
+
         try:
             found = read_calls(bytes(self._message), reader)
-            self._sequence = reader.sequence
-            return found
         except BadMessage:
             # Some clients send a value for each variable behind RETURNING … INTO, others none.
-
-            def all_sent(sql: str, cursor: int) -> calls.StatementFacts:
-                return replace(facts(sql, cursor), unsent=frozenset())
-
-            return read_calls(bytes(self._message), CallReader(self._layout(), all_sent))
+            reader = CallReader(self._layout(), all_sent)
+            found = read_calls(bytes(self._message), reader)
+        self._sequence = reader.sequence
+        return found
 
     def _piggyback(self, call: calls.Call) -> None:
         assert self._statements is not None
@@ -306,21 +301,19 @@ class ServerSession:
                 case _:
                     raise BadMessage(f"{type(call).__name__} is not a call with a response")
         except SqlError as error:
-            rows = getattr(error, "rows", 0)
-            return completion_reply(
-                Completion(error.code, f"{error}\n", position=error.position, rows=rows), self._dialogue()
-            )
+            failed = Completion(error.code, f"{error}\n", position=error.position, rows=error.rows)
+            return completion_reply(failed, self._dialogue())
         return reply + completion_reply(completion, self._dialogue())
 
     def _plain(self, function: int) -> bytes:
         statements = self._statements
         assert statements is not None
         match function:
-            case 14:
+            case calls.COMMIT:
                 statements.session.commit()
-            case 15:
+            case calls.ROLLBACK:
                 statements.session.rollback()
-            case 59:
+            case calls.VERSION:
                 return version_reply(self._level, self._counts_texts) + status_reply(self._dialogue())
         return status_reply(self._dialogue())
 

@@ -53,6 +53,9 @@ class Sequences:
 
 
 def python_format(oracle: str) -> str:
+    """Return a format of dates as Python's. sqlglot has translated some already."""
+    if "%" in oracle:
+        return oracle
     for part, python in PARTS:
         oracle = oracle.upper().replace(part, python)
     return oracle
@@ -77,7 +80,7 @@ def to_date(value: Value, oracle_format: str | None = None) -> str | None:
     if value is None:
         return None
     try:
-        if oracle_format is None or "%" in oracle_format:
+        if oracle_format is None:
             return moment_text(datetime.datetime.fromisoformat(str(value)))
         return moment_text(datetime.datetime.strptime(str(value), python_format(oracle_format)))  # noqa: DTZ007
     except ValueError as error:

@@ -34,6 +34,7 @@ class SqlError(Exception):
     def __init__(self, code: int, text: str, position: int = 0) -> None:
         super().__init__(f"ORA-{code:05d}: {text}")
         self.code, self.position = code, position
+        self.rows = 0  # that the statement had changed before
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def parse(sql: str) -> exp.Expr:
 def for_sqlite(node: exp.Expr, user: str) -> exp.Expr:
     """Rewrite one node of a tree."""
     match node:
-        case exp.Table() if node.name.upper() == "DUAL" and not node.db:
+        case exp.Table() if node.name.upper() == "DUAL":
             return exp.select(exp.alias_(exp.Literal.string("X"), "DUMMY")).subquery(node.alias or "DUAL")
         case exp.Table() if node.db:
             node.set("db", None)  # there is one schema

@@ -35,7 +35,8 @@ from tests.support.oracledb.type_codings import OracleType, Scalar, encode_value
 
 LONGS = frozenset({types.LONG, types.LONG_RAW, 94, 95})
 NO_MORE_ROWS = Completion(NO_DATA_FOUND, "ORA-01403: no data found\n")
-MOST_ROWS = 10_000
+MOST_ROWS = 10_000  # in one reply
+MOST_CURSORS = 300
 
 
 @dataclass
@@ -116,11 +117,12 @@ class StatementCalls:
         return reply + parameter_reply(opened.number, row_counts), completion
 
     def _opened(self, call: ExecuteCall) -> OpenStatement:
+        number = call.cursor
         if call.sql:
             statement = self.session.prepare(call.sql)
-            number = call.cursor or self._next_number()
+            number = number or self._next_number()
             self._open[number] = OpenStatement(number, statement)
-        opened = self._open.get(call.cursor if not call.sql or call.cursor else self._last)
+        opened = self._open.get(number)
         if opened is None:
             raise SqlError(1001, "invalid cursor")
         if call.variables:
@@ -130,6 +132,8 @@ class StatementCalls:
         return opened
 
     def _next_number(self) -> int:
+        if len(self._open) >= MOST_CURSORS:
+            raise SqlError(1000, "maximum open cursors exceeded")
         self._last += 1
         return self._last
 
@@ -215,7 +219,7 @@ class StatementCalls:
                 result = self.session.run(statement, self._plain(values))
             except SqlError as error:
                 if not call.options & calls.BATCH_ERRORS or error.code == 1013:
-                    error.rows = completion.rows  # type: ignore[attr-defined]
+                    error.rows = completion.rows
                     raise
                 completion.row_errors.append(RowError(number, error.code, f"{error}\n"))
                 continue
