@@ -234,7 +234,7 @@ class CallReader:
 
     def _variable(self, reader: FieldReader) -> Variable:
         number, flags, precision = reader.raw(3)
-        scale = reader.integer() if self._layout.compressed_scale and number in types.SCALED else reader.byte()
+        scale = reader.integer() if self._layout.compressed_scale else reader.byte()
         size, most = reader.integer(), reader.integer()
         lob_flags = reader.integer()
         reader.sized()

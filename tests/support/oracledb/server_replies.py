@@ -189,9 +189,7 @@ def description(columns: Sequence[ColumnInfo], dialogue: Dialogue) -> bytes:
 
 def column_bytes(column: ColumnInfo, position: int, dialogue: Dialogue) -> bytes:
     kind, name = column.type, column.name.encode()
-    scale = (
-        integer(kind.scale) if dialogue.compressed_scale and kind.number in types.SCALED else bytes([kind.scale & 0xFF])
-    )
+    scale = integer(kind.scale) if dialogue.compressed_scale else bytes([kind.scale & 0xFF])
     charset = {types.IMPLICIT: types.UTF8, types.NATIONAL: types.UTF16}.get(kind.form, 0)
     characters = kind.size // (2 if kind.form == types.NATIONAL else 4) if kind.form and not kind.is_lob else 0
     reply = fields(bytes([kind.number, 0, kind.precision]) + scale, kind.size, 0, 0, 0, 0, charset)

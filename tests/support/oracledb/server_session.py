@@ -35,7 +35,7 @@ from tests.support.oracledb.sql_translation import SqlError
 from tests.support.oracledb.statement_calls import StatementCalls
 from tests.support.oracledb.ttc_fields import BadMessage, FieldReader, Incomplete
 
-COMPRESSED_SCALES = 6  # capability of the clients that read a column's scale as an integer; the others read a byte
+SMALL_INTEGER, UNIVERSAL = 27, 1  # type of a signed byte; its form with a length in front
 END_OF_RESPONSE_WANTED = 0x20  # bit of the clients' capability 40
 COUNTED_TEXTS = 2  # flag of the clients that count texts whose length they have sent already
 HIGHEST_TYPE = 1023
@@ -206,9 +206,10 @@ class ServerSession:
             reader.raw(11)
             if capabilities[37] & 2:
                 reader.raw(4)
-        self._compresses_scales = bool(capabilities[COMPRESSED_SCALES])
         self._wants_ends = len(capabilities) > 40 and bool(capabilities[40] & END_OF_RESPONSE_WANTED)
-        return read_types(reader)
+        entries = read_types(reader)
+        self._compresses_scales = any(number == SMALL_INTEGER and form == UNIVERSAL for number, _, form in entries)
+        return entries
 
     def _fast_auth(self, reader: FieldReader) -> bytes:
         reader.raw(4)
