@@ -63,7 +63,7 @@ services: $(VENV)/.installed-dev ## install the servers and tools that tests use
 
 drivers: $(VENV)/.installed-dev # … the languages of drivers, and what builds packages, images and charts, which the slow tests use
 	@$(PIP) '.[release]'
-	@scripts/install-services go javac mvn buildah mmdebstrap systemd-nspawn helm mongosh mongodb-node mongodb-mappers http-applications ferretdb dynamodb-local aws-node
+	@scripts/install-services go javac mvn buildah mmdebstrap systemd-nspawn helm mongosh mongodb-node mongodb-mappers http-applications ferretdb dynamodb-local aws-node oracle-node oracle-jdbc
 
 bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure beside a direct connection and pgbouncer (ARGS=--quick)
 	@scripts/install-services postgresql pgbench pgbouncer nginx wrk curl chromium
