@@ -99,8 +99,8 @@ class _Line:
         while True:
             packet = await self.packet()
             if packet.type == tns.DATA:
-                if packet.data_flags & (tns.END_OF_FILE | tns.PIPELINING):
-                    raise ProtocolViolation(f"the {self._peer} ended its login")
+                if packet.data_flags & (tns.END_OF_FILE | tns.BEGIN_PIPELINE):
+                    raise ProtocolViolation(f"the {self._peer} ended its login ({packet.data_flags:#x})")
                 return packet.body
             if packet.type != tns.CONTROL:
                 raise ProtocolViolation(f"the {self._peer} sent a packet of type {packet.type} during login")
@@ -346,6 +346,8 @@ async def connect(stream: Handshake, login: OracleTargetLogin) -> OracleTargetGr
             "the target is older than the client's version of the protocol, which needs Oracle Database 19c; "
             "upgrade the target"
         )
+    if not protocol.has_time_zone:
+        types = types.without_time_zone()
     line.send(types.encode())
     await line.message(_expecting(c.DATA_TYPES, lambda reader: n.read_server_types(reader, types)))
     values = await _authenticate(line, login, layout)

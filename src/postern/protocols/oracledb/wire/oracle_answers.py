@@ -103,7 +103,7 @@ def read_answer_message(
     if kind == c.DESCRIBE_INFO:
         _read_describe(reader, answer, layout)
     elif kind == c.PARAMETER:
-        _read_parameters(reader, answer.call)
+        _read_parameters(reader, answer.call, layout)
     elif kind == c.IO_VECTOR:
         _read_io_vector(reader, answer)
     elif kind == c.BIT_VECTOR:
@@ -196,7 +196,7 @@ def _read_io_vector(reader: TtcReader, answer: PendingAnswer) -> None:
     answer.outs = [bind for bind, way in zip(binds, directions, strict=True) if way != c.INPUT]
 
 
-def _read_parameters(reader: TtcReader, call: OracleCall) -> None:
+def _read_parameters(reader: TtcReader, call: OracleCall, layout: TtcLayout) -> None:
     """Read the values that a function returns."""
     lob = call.lob
     if lob is not None:
@@ -209,11 +209,10 @@ def _read_parameters(reader: TtcReader, call: OracleCall) -> None:
         if lob.returns_amount:
             reader.sb8()
         if lob.returns_flag:
-            reader.ub1()
+            reader.sb1(layout.packed_sb1)
         return
     if call.function == c.VERSION:
-        reader.ub2()
-        reader.skip_clr()
+        reader.text(reader.ub2(), layout.counts_texts)
         reader.ub4()
         return
     for _ in range(reader.ub2()):

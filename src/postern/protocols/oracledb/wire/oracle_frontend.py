@@ -106,7 +106,7 @@ class OracleFrontend(OracleBackend):
     def _take_data(self, packet: tns.TnsPacket) -> None:
         if self.terminated:
             raise ProtocolViolation("the client sent data after the end of its session")
-        if packet.data_flags & tns.PIPELINING:
+        if packet.data_flags & tns.BEGIN_PIPELINE:
             raise ProtocolViolation("the client sends calls ahead, which was not offered")
         self._parts.append(packet.body)
         self._have += len(packet.body)

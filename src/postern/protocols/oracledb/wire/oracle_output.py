@@ -23,10 +23,11 @@ class TtcError:
     begins and ends.
     """
 
-    __slots__ = ("cursor", "number", "rows", "spans", "status", "texts")
+    __slots__ = ("cursor", "number", "rows", "sequence", "spans", "status", "texts")
 
     def __init__(self) -> None:
         self.status = 0
+        self.sequence = 0
         self.cursor = 0
         self.number = 0
         self.rows = 0
@@ -61,7 +62,7 @@ def read_error(reader: TtcReader, layout: TtcLayout) -> TtcError:
     reader.ub2()
     reader.sb4()  # error of the operating system
     reader.ub1()
-    reader.ub1()
+    error.sequence = reader.ub1()
     reader.ub2()
     reader.ub4()
     reader.skip_dlc()  # logical row identifier
@@ -100,12 +101,13 @@ def _read_row_errors(reader: TtcReader, error: TtcError) -> None:
             reader.skip(2)
 
 
-def encode_error(number: int, text: str, status: int = 0) -> bytes:
-    """Encode an ERROR of the gateway's own; number 0 is the end of an answer without an error."""
+def encode_error(number: int, text: str, sequence: int, status: int = 0) -> bytes:
+    """Encode an ERROR of the gateway's own; number 0 is the end of an answer without an error. `sequence` is that of
+    the call, without which some clients do not accept the answer."""
     short = number if number < 1 << 16 else 0
     head = (pack_number(status), b"\0\0", pack_number(short), bytes(3))
     # position, type, fatal, flags, options, parameter, warning; the row identifier; and what follows up to the number
-    middle = bytes(7) + bytes(5) + bytes(5) + bytes(1) + bytes(3)
+    middle = bytes(7) + bytes(5) + bytes((0, 0, sequence)) + bytes(2) + bytes(1) + bytes(3)
     end = pack_clr(text.encode()) if number else b""
     return b"".join([bytes((c.ERROR,)), *head, middle, pack_number(number), b"\0", end])
 
@@ -115,10 +117,10 @@ def refusal_text(number: int, message: str, hint: str = "") -> str:
     return f"ORA-{number:05d}: {message}" + (f"\n{hint}" if hint else "") + "\n"
 
 
-def refusal_error(refusal: Refuse, status: int) -> bytes:
+def refusal_error(refusal: Refuse, sequence: int, status: int) -> bytes:
     """Encode the error for a refusal: that of a missing privilege. It does not end the connection."""
     text = refusal_text(c.INSUFFICIENT_PRIVILEGES, refusal.message, refusal.hint)
-    return encode_error(c.INSUFFICIENT_PRIVILEGES, text, status)
+    return encode_error(c.INSUFFICIENT_PRIVILEGES, text, sequence, status)
 
 
 class OracleErrorText(Output):
@@ -147,7 +149,7 @@ class OracleErrorText(Output):
 
     def become(self, refusal: Refuse) -> None:
         self._texts = [refusal.message.encode()] * len(self._texts)
-        self._refusal = refusal_error(refusal, self._error.status)
+        self._refusal = refusal_error(refusal, self._error.sequence, self._error.status)
 
     def make_completed_event(self, tag: str) -> Completed:
         """Return the completion of the exchange with the text as the client gets it."""
@@ -173,7 +175,8 @@ class OracleErrorText(Output):
 class OracleWarning(Output):
     """A WARNING, such as that a password expires or a procedure does not compile."""
 
-    def __init__(self, exchange: int, number: int, flags: int, text: bytes) -> None:
+    def __init__(self, exchange: int, number: int, flags: int, text: bytes, *, is_counted: bool) -> None:
+        self._is_counted = is_counted
         self.exchange = exchange
         self.channel = Channel.NOTICE
         self._number = number
@@ -196,7 +199,11 @@ class OracleWarning(Output):
     def encode(self) -> bytes:
         text = self._text or b" "
         numbers = (self._number, len(text), self._flags)
-        return bytes((c.WARNING,)) + b"".join([pack_number(number) for number in numbers]) + pack_clr(text)
+        return (
+            bytes((c.WARNING,))
+            + b"".join([pack_number(number) for number in numbers])
+            + (pack_clr(text) if self._is_counted else text)
+        )
 
 
 class LobText(Output):
@@ -207,7 +214,6 @@ class LobText(Output):
         self.channel = Channel.COPY
         self._data = data
         self._codec = codec
-        self._refusal = b""
 
     @property
     def has_columns(self) -> bool:
@@ -226,12 +232,5 @@ class LobText(Output):
             text = text.decode("utf-8", "replace").encode(self._codec, "replace")
         self._data = text
 
-    def become(self, refusal: Refuse) -> None:
-        self._refusal = refusal_error(refusal, 0)
-
-    @property
-    def is_refused(self) -> bool:
-        return bool(self._refusal)
-
     def encode(self) -> bytes:
-        return self._refusal or bytes((c.LOB_DATA,)) + pack_clr(self._data)
+        return bytes((c.LOB_DATA,)) + pack_clr(self._data)

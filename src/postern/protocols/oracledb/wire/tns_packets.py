@@ -46,8 +46,6 @@ END_OF_FILE: Final = 0x0040
 END_OF_RESPONSE: Final = 0x2000
 BEGIN_PIPELINE: Final = 0x1000
 END_OF_REQUEST: Final = 0x0800
-# Flags that no side may set, because they were not negotiated.
-PIPELINING: Final = BEGIN_PIPELINE | END_OF_REQUEST
 
 # Kinds of markers
 BREAK: Final = 1

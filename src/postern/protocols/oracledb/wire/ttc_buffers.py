@@ -139,6 +139,17 @@ class TtcReader:
                 return
             self.skip(count)
 
+    def text(self, size: int, is_counted: bool) -> bytes:
+        """Return a text whose length came before; `is_counted`: it comes once more."""
+        if not size:
+            return b""
+        if not is_counted:
+            return self.raw(size)
+        text = self.clr() or b""
+        if len(text) != size:
+            raise ProtocolViolation("a text has another length than it was announced with")
+        return text
+
     def dlc(self) -> bytes:
         return (self.clr() or b"") if self.ub4() else b""
 

@@ -81,8 +81,8 @@ class OracleCall(Request):
         "piggybacks",
         "raw",
         "rows",
-        "schema",
         "sends",
+        "sequence",
         "statement",
         "unnamed",
         "values",
@@ -103,7 +103,7 @@ class OracleCall(Request):
         self.values: list[Values] = []
         self.count_rows = False  # the answer has the number of affected rows of each row of binds
         self.lob: LobCall | None = None
-        self.schema = ""
+        self.sequence = 0  # of the call at the client, which its answer repeats
         self.exchange = 0
         self.unnamed = False  # it names a cursor that is not open
         self.is_unknown = False  # the function is not known, so its bytes were not read
@@ -177,8 +177,8 @@ class CallReader:
             return
         if kind != c.FUNCTION:
             raise ProtocolViolation(f"the client sent a message of type {kind} in place of a call")
-        reader.ub1()
         call = OracleCall(function)
+        call.sequence = reader.ub1()
         if function == c.EXECUTE:
             self._execute(reader, call)
         elif function in (c.REEXECUTE, c.REEXECUTE_AND_FETCH):
@@ -211,7 +211,7 @@ class CallReader:
             reader.ub1()
             self.schema = reader.dlc().decode("utf-8", "replace")
         elif function == c.END_TO_END:
-            _skip_end_to_end(reader)
+            _skip_end_to_end(reader, self._layout)
         elif function == c.SESSION_STATE:
             reader.ub8()
         elif function == c.LOB_OPERATION:
@@ -244,9 +244,7 @@ class CallReader:
         if size:
             if reader.end - reader.pos < size:
                 raise TtcIncomplete(int(reader.pos) + size)
-            text = reader.clr() or b""
-            if len(text) != size:
-                raise ProtocolViolation("the client sent a statement of another length than it announced")
+            text = reader.text(size, self._layout.counts_texts)
         numbers = [reader.ub4() for _ in range(_NUMBERS)]
         call.count_rows = bool(numbers[9] & c.FLAG_DML_ROW_COUNTS)
         self._find_statement(call, text)
@@ -353,7 +351,7 @@ def _skip_extensions(reader: TtcReader, layout: TtcLayout) -> None:
         reader.zeros(2, "an execution for parts of a table")
 
 
-def _skip_end_to_end(reader: TtcReader) -> None:
+def _skip_end_to_end(reader: TtcReader, layout: TtcLayout) -> None:
     """Skip attributes of a session: client identifier, module, action and alike."""
     reader.skip(2)
     reader.ub4()
@@ -370,8 +368,7 @@ def _skip_end_to_end(reader: TtcReader) -> None:
     reader.ub1()
     sizes.append(reader.ub4())  # database operation
     for size in sizes:
-        if size and len(reader.clr() or b"") != size:
-            raise ProtocolViolation("an attribute of the session has another length than was announced")
+        reader.text(size, layout.counts_texts)
 
 
 def read_lob_call(reader: TtcReader) -> LobCall:

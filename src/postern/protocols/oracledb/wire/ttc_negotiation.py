@@ -43,6 +43,7 @@ RUNTIME_TIME_ZONE: Final = 1
 RUNTIME_TTC: Final = 6
 
 # Bits of TTC1 without which an answer has another layout: the status at the end of calls, indicators, bit vectors.
+COUNTED_TEXTS: Final = 0x02  # of the flags of DATA_TYPES
 _TTC1_NEEDED: Final = 0x29
 BIG_CHUNKS: Final = 0x20  # of TTC3
 TIME_ZONE_VERSION: Final = 0x02
@@ -81,10 +82,12 @@ class TtcLayout:
     """What the layout of messages on a link depends on, as its client negotiated.
 
     `packed_sb1`: signed bytes have the form of larger numbers, as the client wants them in universal representation.
+    `counts_texts`: texts whose length comes before other fields have it once more in front of them.
     """
 
     field_version: int = FIELD_VERSION
     packed_sb1: bool = False
+    counts_texts: bool = True
 
 
 def _offered() -> tuple[bytes, bytes]:
@@ -138,6 +141,11 @@ class ServerProtocol:
     flags: int
     capabilities: bytes
     runtime: bytes
+
+    @property
+    def has_time_zone(self) -> bool:
+        """Return whether the server's DATA_TYPES has the time zone of the database."""
+        return len(self.runtime) > RUNTIME_TIME_ZONE and bool(self.runtime[RUNTIME_TIME_ZONE] & 1)
 
     @property
     def field_version(self) -> int:
@@ -227,7 +235,7 @@ class ClientTypes:
         scale = representations.get(_SB1, ORACLE)
         if scale not in (UNIVERSAL, ORACLE):
             raise ProtocolViolation("the client wants numbers in the format of its machine; use a thin client")
-        return TtcLayout(version, scale == UNIVERSAL)
+        return TtcLayout(version, scale == UNIVERSAL, bool(self.flags & COUNTED_TEXTS))
 
     def lowered(self) -> ClientTypes:
         """Return this without the capabilities that the gateway did not offer."""
@@ -244,6 +252,14 @@ class ClientTypes:
         return ClientTypes(
             self.flags, bytes(capabilities), bytes(runtime), self.time_zone, self.national_charset, self.types
         )
+
+    def without_time_zone(self) -> ClientTypes:
+        """Return this for a target that has no time zones in its DATA_TYPES."""
+        capabilities, runtime = bytearray(self.capabilities), bytearray(self.runtime)
+        capabilities[TTC3] &= ~TIME_ZONE_VERSION
+        if len(runtime) > RUNTIME_TIME_ZONE:
+            runtime[RUNTIME_TIME_ZONE] &= ~1
+        return ClientTypes(self.flags, bytes(capabilities), bytes(runtime), b"", self.national_charset, self.types)
 
     def encode(self) -> bytes:
         """Encode the message. Texts are in UTF-8 on the link, whatever the target's own character set is."""
