@@ -29,19 +29,20 @@ class AuthCall:
     """A call of an authentication. `function` is that of its first or second phase."""
 
     function: int
+    sequence: int
     user: str
     mode: int
     values: dict[str, str]
 
 
-def read_auth_call(reader: TtcReader) -> AuthCall:
+def read_auth_call(reader: TtcReader, layout: TtcLayout) -> AuthCall:
     """Read a call of an authentication. Raises ProtocolViolation for any other call."""
     if reader.ub1() != c.FUNCTION:
         raise ProtocolViolation("the client sent something else than a login")
     function = reader.ub1()
     if function not in (c.AUTH_PHASE_ONE, c.AUTH_PHASE_TWO):
         raise ProtocolViolation(f"the client sent function {function} before its login")
-    reader.ub1()
+    sequence = reader.ub1()
     has_user = reader.ub1()
     size = reader.ub4()
     mode = reader.ub4()
@@ -50,13 +51,13 @@ def read_auth_call(reader: TtcReader) -> AuthCall:
     reader.skip(2)
     if count > _MAX_PAIRS:
         raise ProtocolViolation(f"the client sent {count} values with its login")
-    user = (reader.clr() or b"") if has_user and size else b""
+    user = reader.text(size, layout.counts_texts) if has_user else b""
     values: dict[str, str] = {}
     for _ in range(count):
         name, value = _text(reader.dlc()), _text(reader.dlc())
         reader.ub4()
         values.setdefault(name, value)
-    return AuthCall(function, _text(user), mode, values)
+    return AuthCall(function, sequence, _text(user), mode, values)
 
 
 def _text(data: bytes) -> str:
@@ -65,23 +66,23 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape").rstrip("\0")
 
 
-def auth_call(function: int, sequence: int, user: str, mode: int, pairs: Iterable[Pair]) -> bytes:
+def auth_call(function: int, sequence: int, user: str, mode: int, pairs: Iterable[Pair], layout: TtcLayout) -> bytes:
     """Encode a call of an authentication."""
     name = user.encode("utf-8", "surrogateescape")
     encoded = [_pair(*pair) for pair in pairs]
     head = bytes((c.FUNCTION, function, sequence, 1))
     numbers = pack_number(len(name)) + pack_number(mode) + b"\1" + pack_number(len(encoded)) + b"\1\1"
-    return b"".join([head, numbers, pack_clr(name), *encoded])
+    return b"".join([head, numbers, pack_clr(name) if layout.counts_texts else name, *encoded])
 
 
 def _pair(name: str, value: str, flags: int) -> bytes:
     return pack_dlc(name.encode()) + pack_dlc(value.encode("utf-8", "surrogateescape")) + pack_number(flags)
 
 
-def auth_answer(pairs: Iterable[Pair]) -> bytes:
-    """Encode an answer to a call of an authentication, with its end."""
+def auth_answer(pairs: Iterable[Pair], sequence: int) -> bytes:
+    """Encode an answer to a call of an authentication, with its end. `sequence` is that of the call."""
     encoded = [_pair(*pair) for pair in pairs]
-    return b"".join([bytes((c.PARAMETER,)), pack_number(len(encoded)), *encoded, encode_error(0, "")])
+    return b"".join([bytes((c.PARAMETER,)), pack_number(len(encoded)), *encoded, encode_error(0, "", sequence)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +122,8 @@ def read_auth_answer(reader: TtcReader, layout: TtcLayout) -> AuthAnswer:
         elif message == c.WARNING:
             number, size = reader.ub2(), reader.ub2()
             reader.ub2()
-            if number and size:
-                reader.skip_clr()
+            if number:
+                reader.text(size, layout.counts_texts)
         elif message == c.SERVER_PIGGYBACK:
             read_server_piggyback(reader)
         else:

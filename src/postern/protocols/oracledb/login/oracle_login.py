@@ -169,6 +169,8 @@ class OracleClientLogin:
         self._encrypted = False
         self._attributes: dict[str, str] = {}
         self._exchange: ServerExchange | None = None
+        self._layout = n.TtcLayout()
+        self._sequence = 0  # of the client's last call
 
     async def connect_names(self) -> tuple[connects.TnsConnect, ConnectNames]:
         """Read the client's CONNECT."""
@@ -203,9 +205,9 @@ class OracleClientLogin:
         await line.message(_expecting(c.PROTOCOL, n.read_client_protocol))
         line.send(n.gateway_protocol())
         types = await line.message(_expecting(c.DATA_TYPES, n.read_client_types))
-        _ = types.layout  # one that cannot be read is refused here
+        self._layout = types.layout
         line.send(n.gateway_types(types))
-        call = await line.message(auth.read_auth_call)
+        call = await self._call()
         if call.function != c.AUTH_PHASE_ONE:
             raise Unauthenticated("only logins with a user name and a password are supported")
         if call.mode & ~(auth.LOGON | auth.WITH_PASSWORD):
@@ -215,6 +217,11 @@ class OracleClientLogin:
         self._keep(call)
         return OracleStartup(call.user, names, types, line.sdu, self._encrypted)
 
+    async def _call(self) -> auth.AuthCall:
+        call = await self._line.message(lambda reader: auth.read_auth_call(reader, self._layout))
+        self._sequence = call.sequence
+        return call
+
     def _keep(self, call: auth.AuthCall) -> None:
         self._attributes |= {name: value for name, value in call.values.items() if name in _ATTRIBUTES}
 
@@ -222,8 +229,8 @@ class OracleClientLogin:
         """Authenticate the client. Raises Unauthenticated when its password is wrong."""
         line = self._line
         exchange = self._exchange = ServerExchange(oracle)
-        line.send(auth.auth_answer(exchange.challenge()))
-        call = await line.message(auth.read_auth_call)
+        line.send(auth.auth_answer(exchange.challenge(), self._sequence))
+        call = await self._call()
         session_key, sealed = call.values.get("AUTH_SESSKEY", ""), call.values.get("AUTH_PASSWORD", "")
         if call.function != c.AUTH_PHASE_TWO or not session_key or not sealed:
             raise Unauthenticated("no password was given; use the one of your connection credential")
@@ -246,7 +253,7 @@ class OracleClientLogin:
         assert self._exchange is not None
         pairs = [(name, value, 0) for name, value in values.items() if name not in _PRIVATE]
         pairs.append(("AUTH_SVR_RESPONSE", self._exchange.proof(), 0))
-        data = tns.data_packets(auth.auth_answer(pairs), self._line.sdu)
+        data = tns.data_packets(auth.auth_answer(pairs, self._sequence), self._line.sdu)
         self._line.stream.write(data)
         return data
 
@@ -255,7 +262,7 @@ class OracleClientLogin:
         if not self._accepted:
             self._line.stream.write(connects.refuse(descriptors.refusal_descriptor(number, text)))
             return
-        self._line.send(encode_error(number, refusal_text(number, text, hint)))
+        self._line.send(encode_error(number, refusal_text(number, text, hint), self._sequence))
         self._line.stream.write(tns.end_of_file())
 
 
@@ -406,7 +413,7 @@ async def _authenticate(line: _Line, login: OracleTargetLogin, layout: n.TtcLayo
     about = {name: login.attributes.get(name, "postern") for name in _PROGRAM}
     about["AUTH_PID"] = login.attributes.get("AUTH_PID", "1")
     pairs = [(name, value, 0) for name, value in about.items()]
-    line.send(auth.auth_call(c.AUTH_PHASE_ONE, 1, login.user, auth.LOGON, pairs))
+    line.send(auth.auth_call(c.AUTH_PHASE_ONE, 1, login.user, auth.LOGON, pairs, layout))
     challenge = _require_no_error(await line.message(lambda reader: auth.read_auth_answer(reader, layout)))
     password = login.password.reveal().encode("utf-8", "surrogateescape")
     exchange = ClientExchange(challenge.values, challenge.kind, password)
@@ -416,7 +423,7 @@ async def _authenticate(line: _Line, login: OracleTargetLogin, layout: n.TtcLayo
     if login.alter_session:
         pairs.append(("AUTH_ALTER_SESSION", login.alter_session + "\0", 1))
     mode = auth.LOGON | auth.WITH_PASSWORD
-    line.send(auth.auth_call(c.AUTH_PHASE_TWO, 2, login.user, mode, pairs))
+    line.send(auth.auth_call(c.AUTH_PHASE_TWO, 2, login.user, mode, pairs, layout))
     answer = _require_no_error(await line.message(lambda reader: auth.read_auth_answer(reader, layout)))
     if not exchange.is_proved(answer.values.get("AUTH_SVR_RESPONSE", "")):
         raise ProtocolViolation("the target did not prove that it knows the password of the gateway's account")

@@ -58,6 +58,7 @@ class OracleBackend(Wire):
         self.cursors = OracleCursors()
         self.answer: PendingAnswer | None = None
         self.status = 0  # the flags of the last call
+        self.sequence = 0  # the number of the last call
         self.cutting = False  # the client has an error in place of this answer; its rest is discarded
         self.interrupts = 0  # breaks of the client that reached the target, and have had no effect yet
         self.resets_owed = 0  # markers of the target that the client answers
@@ -91,9 +92,17 @@ class OracleBackend(Wire):
         kind = self._buf[self._pos] if self._pos < len(self._buf) else -1
         return f"{self._packets.position}, {owed}, at a message of type {kind}"
 
+    @property
+    def next_sequence(self) -> int:
+        """Return the number of the call that is pending, or the next one of the client."""
+        if self.answer is not None:
+            return self.answer.call.sequence
+        return self.sequence % 255 + 1 if self.sequence else 0
+
     def expect_answer(self, call: OracleCall) -> None:
         """The target owes the answer to this call."""
         cursor = call.statement
+        self.sequence = call.sequence
         if cursor is not None:
             if (call.executes and call.exchange and call.options & c.OPTION_EXECUTE) or call.function == c.REEXECUTE:
                 cursor.began = call.exchange
@@ -302,13 +311,13 @@ class OracleBackend(Wire):
         number = reader.ub2()
         size = reader.ub2()
         flags = reader.ub2()
-        text = (reader.clr() or b"") if number and size else b""
+        text = reader.text(size, self.layout.counts_texts) if number and size else b""
         if not (text and self.wants.output) or self.cutting:
             self._pass(reader)
             return True
         self._passed(reader)
         self._flush(pieces)
-        pieces.append(OracleWarning(answer.exchange, number, flags, text))
+        pieces.append(OracleWarning(answer.exchange, number, flags, text, is_counted=self.layout.counts_texts))
         return False
 
     def _read_rows(self, answer: PendingAnswer, pieces: list[Piece]) -> bool:
@@ -477,7 +486,7 @@ class OracleBackend(Wire):
     def _withhold(self, pieces: list[Piece], text: str, hint: str) -> None:
         """Send an error instead of an answer that cannot be inspected, and discard the rest of it."""
         number = c.INSUFFICIENT_PRIVILEGES
-        self._emit(encode_error(number, refusal_text(number, text, hint), self.status))
+        self._emit(encode_error(number, refusal_text(number, text, hint), self.next_sequence, self.status))
         self._flush(pieces)
         if self.answer is not None and self.answer.exchange:
             pieces.append(Completed(self.answer.exchange, self.answer.tag, None, f"ORA-{number:05d}", text))

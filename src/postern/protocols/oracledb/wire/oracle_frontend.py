@@ -171,6 +171,7 @@ class OracleFrontend(OracleBackend):
         """Return the change of the schema as a request of its own. It has the piggybacks of the call."""
         change = OracleCall(SCHEMA)
         change.piggybacks, call.piggybacks = call.piggybacks, b""
+        change.sequence = call.sequence
         change.exchange = self.next_exchange()
         quoted = schema.replace('"', '""')
         text = f'ALTER SESSION SET CURRENT_SCHEMA = "{quoted}"'

@@ -199,11 +199,8 @@ class OracleWarning(Output):
     def encode(self) -> bytes:
         text = self._text or b" "
         numbers = (self._number, len(text), self._flags)
-        return (
-            bytes((c.WARNING,))
-            + b"".join([pack_number(number) for number in numbers])
-            + (pack_clr(text) if self._is_counted else text)
-        )
+        encoded = pack_clr(text) if self._is_counted else text
+        return bytes((c.WARNING,)) + b"".join([pack_number(number) for number in numbers]) + encoded
 
 
 class LobText(Output):

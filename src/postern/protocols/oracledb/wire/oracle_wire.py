@@ -57,9 +57,11 @@ class OracleWire(OracleFrontend):
             self.defer(request.piggybacks)
         if refusal is request.forced:
             number = error_number(request)
-            data = encode_error(number, refusal_text(number, refusal.message, refusal.hint), self.status)
+            text = refusal_text(number, refusal.message, refusal.hint)
+            data = encode_error(number, text, request.sequence, self.status)
         else:
-            data = refusal_error(refusal, self.status)
+            data = refusal_error(refusal, request.sequence, self.status)
+        self.sequence = request.sequence
         self.pieces.append(tns.data_packets(data, self.sdu))
         return b""
 
@@ -86,7 +88,7 @@ class OracleWire(OracleFrontend):
             event.become(refusal)
             return self.render(event)
         self.cutting = True
-        return tns.data_packets(refusal_error(refusal, self.status), self.sdu)
+        return tns.data_packets(refusal_error(refusal, self.next_sequence, self.status), self.sdu)
 
     @property
     def discarding_response(self) -> bool:
@@ -118,7 +120,7 @@ class OracleWire(OracleFrontend):
         if code == TARGET_GONE:
             return b""
         number = _FAREWELLS.get(code, 3106)
-        error = encode_error(number, refusal_text(number, message, hint))
+        error = encode_error(number, refusal_text(number, message, hint), self.next_sequence)
         return tns.data_packets(error, self.sdu) + tns.end_of_file()
 
     @property
