@@ -77,6 +77,7 @@ class OracleCall(Request):
         "function",
         "is_unknown",
         "lob",
+        "nulls",
         "options",
         "piggybacks",
         "raw",
@@ -100,6 +101,7 @@ class OracleCall(Request):
         self.defines: tuple[OracleColumn, ...] | None = None
         self.sends: list[int] = []  # places of the binds whose values are sent, in the order in which they are
         self.rows = 0  # number of rows of values
+        self.nulls = MAX_BINDS  # from this place on, binds are sent as NULL
         self.values: list[Values] = []
         self.count_rows = False  # the answer has the number of affected rows of each row of binds
         self.lob: LobCall | None = None
@@ -124,7 +126,19 @@ _PLAIN: Final = frozenset({c.COMMIT, c.ROLLBACK, c.LOGOFF, c.PING})
 class CallReader:
     """Reads one call after the other."""
 
-    __slots__ = ("_call", "_closed", "_cursors", "_exec_at", "_layout", "_options_end", "_pos", "_start", "schema")
+    __slots__ = (
+        "_call",
+        "_closed",
+        "_cursors",
+        "_exec_at",
+        "_layout",
+        "_may_send_returned",
+        "_options_end",
+        "_pos",
+        "_rows_at",
+        "_start",
+        "schema",
+    )
 
     def __init__(self, layout: TtcLayout, cursors: OracleCursors) -> None:
         self._layout = layout
@@ -135,6 +149,8 @@ class CallReader:
         self._exec_at = 0  # the options of an execution, which the gateway changes
         self._options_end = 0
         self._closed: list[int] = []
+        self._rows_at = 0  # where the rows of values begin
+        self._may_send_returned = False
         self.schema = ""
 
     def read(self, data: bytes) -> OracleCall:
@@ -142,12 +158,16 @@ class CallReader:
         while self._call is None:
             reader = TtcReader(data, self._pos)
             self._message(reader)
-            self._pos = int(reader.pos)
+            self._pos = self._rows_at = int(reader.pos)
         call = self._call
-        while len(call.values) < call.rows:
-            reader = TtcReader(data, self._pos)
-            call.values.append(self._row(reader, call))
-            self._pos = int(reader.pos)
+        try:
+            self._rows(data, call)
+        except ProtocolViolation:
+            if not self._sends_returned(call):
+                raise
+            self._rows(data, call)
+        if self._pos != len(data) and self._sends_returned(call):
+            self._rows(data, call)
         if call.is_unknown:
             self._pos = len(data)
         if self._pos != len(data):
@@ -161,6 +181,27 @@ class CallReader:
         self._pos = 0
         return call
 
+    def _rows(self, data: bytes, call: OracleCall) -> None:
+        """Read rows of values, as far as they have arrived."""
+        while len(call.values) < call.rows:
+            reader = TtcReader(data, self._pos)
+            call.values.append(self._row(reader, call))
+            self._pos = int(reader.pos)
+
+    def _sends_returned(self, call: OracleCall) -> bool:
+        """Read the rows again, as one client sends them: with a NULL for each bind that only comes back."""
+        statement = call.statement
+        if not self._may_send_returned or statement is None or call.binds is None:
+            return False
+        self._may_send_returned = False
+        first = len(call.binds) - statement.form.returned
+        call.sends = call.sends + list(range(first, len(call.binds)))
+        call.nulls = first
+        call.rows = call.rows or 1
+        call.values = []
+        self._pos = self._rows_at
+        return True
+
     def _without_compression(self, data: bytes, call: OracleCall) -> bytes:
         """Ask the target for every value of every row: by default it leaves out what the row before has, too."""
         if call.function not in (c.EXECUTE, c.REEXECUTE_AND_FETCH) or call.unnamed:
@@ -170,6 +211,7 @@ class CallReader:
 
     def _message(self, reader: TtcReader) -> None:
         self._start = self._pos
+        self._may_send_returned = False
         kind, function = reader.ub1(), reader.ub1()
         if kind == c.PIGGYBACK:
             reader.ub1()
@@ -297,6 +339,7 @@ class CallReader:
             if not binds[place].flags & c.BIND_SKIPPED
             and not (place < len(directions) and directions[place] == c.OUTPUT)
         ]
+        self._may_send_returned = form.returned > 0 and not again
         late = [place for place in places if _is_long(binds[place], form.is_plsql)]
         call.sends = [place for place in places if place not in late] + late
         call.rows = rows if call.sends else 0
@@ -310,6 +353,9 @@ class CallReader:
         arrays: list[bytes | None] = []
         for place in call.sends:
             bind = binds[place]
+            if place >= call.nulls:
+                reader.zeros(1, "a value for a bind that only comes back")
+                continue
             if not bind.is_array:
                 values[place] = read_bind_value(reader, bind)
                 continue
