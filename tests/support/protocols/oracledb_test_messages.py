@@ -13,8 +13,8 @@ def ub(value: int) -> bytes:
     """A number of variable size."""
     if not value:
         return b"\0"
-    data = value.to_bytes((value.bit_length() + 7) // 8, "big")
-    return bytes((len(data),)) + data
+    size = next(size for size in (1, 2, 4, 8) if value < 1 << 8 * size)
+    return bytes((size,)) + value.to_bytes(size, "big")
 
 
 def clr(value: bytes | None, chunk: int = 32_767) -> bytes:

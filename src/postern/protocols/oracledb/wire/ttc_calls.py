@@ -128,7 +128,6 @@ class CallReader:
 
     __slots__ = (
         "_call",
-        "_closed",
         "_cursors",
         "_exec_at",
         "_layout",
@@ -148,7 +147,6 @@ class CallReader:
         self._start = 0  # of the function
         self._exec_at = 0  # the options of an execution, which the gateway changes
         self._options_end = 0
-        self._closed: list[int] = []
         self._rows_at = 0  # where the rows of values begin
         self._may_send_returned = False
         self.schema = ""
@@ -174,9 +172,6 @@ class CallReader:
             raise ProtocolViolation(f"the client sent {len(data) - self._pos} bytes after its call")
         call.piggybacks = data[: self._start]
         call.raw = self._without_compression(data, call)
-        for number in self._closed:
-            self._cursors.forget(number)
-        self._closed = []
         self._call = None
         self._pos = 0
         return call
@@ -248,7 +243,8 @@ class CallReader:
             count = reader.ub4()
             if count > _MAX_CLOSED:
                 raise ProtocolViolation(f"the client closes {count} cursors at once")
-            self._closed += [reader.ub4() for _ in range(count)]
+            for number in [reader.ub4() for _ in range(count)]:
+                self._cursors.forget(number)
         elif function == c.SET_SCHEMA:
             reader.ub1()
             self.schema = reader.dlc().decode("utf-8", "replace")
