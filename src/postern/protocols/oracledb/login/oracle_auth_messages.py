@@ -70,9 +70,9 @@ def auth_call(function: int, sequence: int, user: str, mode: int, pairs: Iterabl
     """Encode a call of an authentication."""
     name = user.encode("utf-8", "surrogateescape")
     encoded = [_pair(*pair) for pair in pairs]
-    head = bytes((c.FUNCTION, function, sequence, 1))
+    head = bytes((c.FUNCTION, function, sequence, 1 if name else 0))
     numbers = pack_number(len(name)) + pack_number(mode) + b"\1" + pack_number(len(encoded)) + b"\1\1"
-    return b"".join([head, numbers, pack_clr(name) if layout.counts_texts else name, *encoded])
+    return b"".join([head, numbers, pack_clr(name) if name and layout.counts_texts else name, *encoded])
 
 
 def _pair(name: str, value: str, flags: int) -> bytes:
