@@ -18,7 +18,7 @@ from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.oracledb.login import oracle_auth as auth
 from postern.protocols.oracledb.login import oracle_login as login
 from postern.protocols.oracledb.login import tns_connects as connects
-from postern.protocols.oracledb.login.oracle_auth import ClientExchange, OracleVerifier, ServerExchange
+from postern.protocols.oracledb.login.oracle_auth import OracleClientExchange, OracleServerExchange, OracleVerifier
 from postern.protocols.oracledb.wire import tns_packets as tns
 from postern.protocols.oracledb.wire import ttc_negotiation as n
 from postern.protocols.oracledb.wire.tns_descriptors import refusal_descriptor
@@ -135,9 +135,9 @@ def test_refused_logins(
 
 
 def test_both_sides_of_the_exchange_agree() -> None:
-    server = ServerExchange(VERIFIER)
+    server = OracleServerExchange(VERIFIER)
     values = {name: value for name, value, _ in server.challenge()}
-    client = ClientExchange(values, 0x4815, PASSWORD.encode())
+    client = OracleClientExchange(values, 0x4815, PASSWORD.encode())
     pairs = {name: value for name, value, _ in client.answer()}
     assert server.open_password(pairs["AUTH_SESSKEY"], pairs["AUTH_PASSWORD"]) == PASSWORD.encode()
     assert client.is_proved(server.proof())
@@ -156,7 +156,7 @@ def test_verifiers_of_11g_at_targets(size: int) -> None:
         "AUTH_SESSKEY": auth._encrypt(key, half).hex(),
         "AUTH_PBKDF2_CSK_SALT": "00" * 16,
     }
-    exchange = ClientExchange(values, 0x1B25, PASSWORD.encode())
+    exchange = OracleClientExchange(values, 0x1B25, PASSWORD.encode())
     pairs = {name: value for name, value, _ in exchange.answer()}
     assert "AUTH_PBKDF2_SPEEDY_KEY" not in pairs
     assert len(auth._decrypt(key, bytes.fromhex(pairs["AUTH_SESSKEY"]))) == size

@@ -92,20 +92,21 @@ def test_a_refusal_has_the_number_that_clients_look_for() -> None:
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (b"(ADDRESS=(PROTOCOL=tcp)(HOST=db2)(PORT=1522))", ("db2", 1522, "TCP", b"")),
-        (b"(DESCRIPTION=(ADDRESS=(HOST=h)(PORT=1)))\0(DESCRIPTION=(A=b))", ("h", 1, "TCP", b"(DESCRIPTION=(A=b))")),
+        (b"(ADDRESS=(PROTOCOL=tcp)(HOST=db2)(PORT=1522))", ("db2", 1522, False, b"")),
+        (b"(DESCRIPTION=(ADDRESS=(HOST=h)(PORT=1)))\0(DESCRIPTION=(A=b))", ("h", 1, False, b"(DESCRIPTION=(A=b))")),
+        (b"(ADDRESS=(PROTOCOL=tcps)(HOST=h)(PORT=2484))", ("h", 2484, True, b"")),
         (b"(ADDRESS=(PROTOCOL=tcp)(HOST=db2))", None),
         (b"(ADDRESS=(HOST=db2)(PORT=x))", None),
         (b"nonsense", None),
     ],
 )
-def test_redirects(data: bytes, expected: tuple[str, int, str, bytes] | None) -> None:
+def test_redirects(data: bytes, expected: tuple[str, int, bool, bytes] | None) -> None:
     if expected is None:
         with pytest.raises(ProtocolViolation):
             descriptors.parse_redirect(data)
         return
     address = descriptors.parse_redirect(data)
-    assert (address.host, address.port, address.protocol, address.connect_data) == expected
+    assert (address.host, address.port, address.encrypted, address.connect_data) == expected
 
 
 NAMES = st.from_regex(r"[A-Z][A-Z0-9_]{0,8}", fullmatch=True)

@@ -111,7 +111,7 @@ def _session_key(client: bytes, server: bytes, salt: bytes, iterations: int, siz
 
 
 @dataclass(slots=True, repr=False)
-class ServerExchange:
+class OracleServerExchange:
     """The server's side of one authentication."""
 
     verifier: OracleVerifier
@@ -152,7 +152,7 @@ class ServerExchange:
 
 
 @dataclass(slots=True, repr=False)
-class ClientExchange:
+class OracleClientExchange:
     """The client's side of one authentication, against a target. `values` are those of the target's first answer."""
 
     values: dict[str, str]

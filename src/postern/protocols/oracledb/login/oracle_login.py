@@ -31,7 +31,7 @@ from postern.errors import Denied, PosternError, ProtocolViolation, Unauthentica
 from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.oracledb.login import oracle_auth_messages as auth
 from postern.protocols.oracledb.login import tns_connects as connects
-from postern.protocols.oracledb.login.oracle_auth import ClientExchange, OracleVerifier, ServerExchange
+from postern.protocols.oracledb.login.oracle_auth import OracleClientExchange, OracleServerExchange, OracleVerifier
 from postern.protocols.oracledb.wire import tns_descriptors as descriptors
 from postern.protocols.oracledb.wire import tns_packets as tns
 from postern.protocols.oracledb.wire import ttc_codes as c
@@ -168,7 +168,7 @@ class OracleClientLogin:
         self._accepted = False
         self._encrypted = False
         self._attributes: dict[str, str] = {}
-        self._exchange: ServerExchange | None = None
+        self._exchange: OracleServerExchange | None = None
         self._layout = n.TtcLayout()
         self._sequence = 0  # of the client's last call
 
@@ -228,7 +228,7 @@ class OracleClientLogin:
     async def authenticate(self, verifier: Verifier, oracle: OracleVerifier) -> OracleClientSettings:
         """Authenticate the client. Raises Unauthenticated when its password is wrong."""
         line = self._line
-        exchange = self._exchange = ServerExchange(oracle)
+        exchange = self._exchange = OracleServerExchange(oracle)
         line.send(auth.auth_answer(exchange.challenge(), self._sequence))
         call = await self._call()
         session_key, sealed = call.values.get("AUTH_SESSKEY", ""), call.values.get("AUTH_PASSWORD", "")
@@ -329,7 +329,7 @@ def _descriptor(login: OracleTargetLogin) -> bytes:
         DescriptorNode("HOST", login.attributes.get("AUTH_MACHINE", "postern")),
         DescriptorNode("USER", login.attributes.get("AUTH_SID", "postern")),
     )
-    protocol = DescriptorNode("PROTOCOL", "tcps" if login.encrypted else "tcp")
+    protocol = DescriptorNode("PROTOCOL", "tcps".removesuffix("" if login.encrypted else "s"))
     address = (protocol, DescriptorNode("HOST", login.host), DescriptorNode("PORT", str(login.port)))
     data = DescriptorNode("CONNECT_DATA", children=(name, DescriptorNode("CID", children=who)))
     root = DescriptorNode("DESCRIPTION", children=(data, DescriptorNode("ADDRESS", children=address)))
@@ -416,7 +416,7 @@ async def _authenticate(line: _Line, login: OracleTargetLogin, layout: n.TtcLayo
     line.send(auth.auth_call(c.AUTH_PHASE_ONE, 1, login.user, auth.LOGON, pairs, layout))
     challenge = _require_no_error(await line.message(lambda reader: auth.read_auth_answer(reader, layout)))
     password = login.password.reveal().encode("utf-8", "surrogateescape")
-    exchange = ClientExchange(challenge.values, challenge.kind, password)
+    exchange = OracleClientExchange(challenge.values, challenge.kind, password)
     pairs = await line.stream.offload(exchange.answer)
     pairs += [("SESSION_CLIENT_CHARSET", str(c.AL32UTF8), 0)]
     pairs += [(name, value, 0) for name, value in login.attributes.items() if name.startswith("SESSION_CLIENT_")]

@@ -43,7 +43,7 @@ _SIGNATURE: Final = 10
 _EMPTY: Final = (1, 3)  # invalidation of the query cache, trace
 
 
-class PendingAnswer:
+class OraclePendingAnswer:
     """The owed answer. `fetches`: its ROW_DATA are rows of a result, else binds that come back (`outs`)."""
 
     __slots__ = (
@@ -97,7 +97,7 @@ class PendingAnswer:
 
 
 def read_answer_message(
-    kind: int, reader: TtcReader, answer: PendingAnswer, layout: TtcLayout, cursors: OracleCursors
+    kind: int, reader: TtcReader, answer: OraclePendingAnswer, layout: TtcLayout, cursors: OracleCursors
 ) -> None:
     """Read a message after its type, other than rows, errors and data of LOBs. Raises ProtocolViolation."""
     if kind == c.DESCRIBE_INFO:
@@ -125,7 +125,7 @@ def read_answer_message(
         raise ProtocolViolation(f"the target sent a message of type {kind}, which is not known in an answer")
 
 
-def store_nested(nested: list[NestedCursor], answer: PendingAnswer, cursors: OracleCursors) -> None:
+def store_nested(nested: list[NestedCursor], answer: OraclePendingAnswer, cursors: OracleCursors) -> None:
     """Remember cursors that came in an answer: their rows belong to the statement that opened them."""
     owner = answer.cursor
     if owner is None:
@@ -140,7 +140,7 @@ def store_nested(nested: list[NestedCursor], answer: PendingAnswer, cursors: Ora
         cursors.store(found.number, cursor)
 
 
-def _read_describe(reader: TtcReader, answer: PendingAnswer, layout: TtcLayout) -> None:
+def _read_describe(reader: TtcReader, answer: OraclePendingAnswer, layout: TtcLayout) -> None:
     reader.skip_clr()
     columns = read_description(reader, layout)
     cursor = answer.cursor
@@ -153,7 +153,7 @@ def _read_describe(reader: TtcReader, answer: PendingAnswer, layout: TtcLayout) 
     answer.row_layout = RowLayout(cursor.columns, layout)
 
 
-def read_row_header(reader: TtcReader, answer: PendingAnswer) -> tuple[int, int]:
+def read_row_header(reader: TtcReader, answer: OraclePendingAnswer) -> tuple[int, int]:
     """Read a ROW_HEADER after its type. Return where its bit vector begins and ends, with the length of it."""
     reader.ub1()
     reader.ub2()
@@ -171,14 +171,14 @@ def read_row_header(reader: TtcReader, answer: PendingAnswer) -> tuple[int, int]
     return start, end
 
 
-def _read_bit_vector(reader: TtcReader, answer: PendingAnswer) -> None:
+def _read_bit_vector(reader: TtcReader, answer: OraclePendingAnswer) -> None:
     reader.ub2()
     if answer.row_layout is None:
         raise ProtocolViolation("the target sent a row before the description of its columns")
     answer.bits = reader.raw((len(answer.row_layout.columns) + 7) // 8)
 
 
-def _read_io_vector(reader: TtcReader, answer: PendingAnswer) -> None:
+def _read_io_vector(reader: TtcReader, answer: OraclePendingAnswer) -> None:
     """Read the directions of the binds of a PL/SQL block."""
     reader.ub1()
     low = reader.ub2()
@@ -281,7 +281,7 @@ class OutValues:
         self.nested: list[NestedCursor] = []
 
 
-def read_out_values(reader: TtcReader, answer: PendingAnswer, layout: TtcLayout) -> OutValues:
+def read_out_values(reader: TtcReader, answer: OraclePendingAnswer, layout: TtcLayout) -> OutValues:
     """Read the ROW_DATA of binds that come back, after its type."""
     values = OutValues()
     for place, bind in enumerate(answer.outs):

@@ -19,7 +19,7 @@ from postern.interception.events import MAX_ROWS, Completed
 from postern.protocols.oracledb.wire import tns_packets as tns
 from postern.protocols.oracledb.wire import ttc_codes as c
 from postern.protocols.oracledb.wire.oracle_answers import (
-    PendingAnswer,
+    OraclePendingAnswer,
     read_answer_message,
     read_out_values,
     read_row_header,
@@ -56,7 +56,7 @@ class OracleBackend(Wire):
         self.max_message = max_message
         self.sdu = sdu
         self.cursors = OracleCursors()
-        self.answer: PendingAnswer | None = None
+        self.answer: OraclePendingAnswer | None = None
         self.status = 0  # the flags of the last call
         self.sequence = 0  # the number of the last call
         self.cutting = False  # the client has an error in place of this answer; its rest is discarded
@@ -110,7 +110,7 @@ class OracleBackend(Wire):
                 cursor.binds = call.binds
             if call.defines is not None and cursor.described:
                 cursor.define(call.defines)
-        self.answer = PendingAnswer(call, self.layout)
+        self.answer = OraclePendingAnswer(call, self.layout)
 
     def poll_target(self) -> list[Piece]:
         pieces = self.pieces
@@ -192,7 +192,7 @@ class OracleBackend(Wire):
         if self.answer is None:
             if not self.interrupts:
                 raise ProtocolViolation("the target sent a marker without a call")
-            self.answer = PendingAnswer(OracleCall(c.PING), self.layout)
+            self.answer = OraclePendingAnswer(OracleCall(c.PING), self.layout)
         self.interrupts = 0
         if self.cutting:
             # The client has its error already.
@@ -273,12 +273,12 @@ class OracleBackend(Wire):
         self._buf = b""
         self._pos = 0
 
-    def _rows_of(self, answer: PendingAnswer, reported: int) -> int | None:
+    def _rows_of(self, answer: OraclePendingAnswer, reported: int) -> int | None:
         if answer.fetches:
             return answer.rows
         return min(reported, MAX_ROWS) if answer.call.executes else None
 
-    def _read_error(self, reader: TtcReader, answer: PendingAnswer, pieces: list[Piece]) -> bool:
+    def _read_error(self, reader: TtcReader, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
         error = read_error(reader, self.layout)
         self.status = error.status
         if error.cursor and answer.cursor is not None and answer.call.executes:
@@ -307,7 +307,7 @@ class OracleBackend(Wire):
         self._finish()
         return True
 
-    def _read_warning(self, reader: TtcReader, answer: PendingAnswer, pieces: list[Piece]) -> bool:
+    def _read_warning(self, reader: TtcReader, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
         number = reader.ub2()
         size = reader.ub2()
         flags = reader.ub2()
@@ -320,7 +320,7 @@ class OracleBackend(Wire):
         pieces.append(OracleWarning(answer.exchange, number, flags, text, is_counted=self.layout.counts_texts))
         return False
 
-    def _read_rows(self, answer: PendingAnswer, pieces: list[Piece]) -> bool:
+    def _read_rows(self, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
         if not answer.fetches:
             return self._read_outs(answer, pieces)
         layout = answer.row_layout
@@ -354,12 +354,16 @@ class OracleBackend(Wire):
         answer.rows += count
         return self._show(answer, layout, buf, int(first), int(pos), spans, count, pieces)
 
-    def _remember_row(self, answer: PendingAnswer, layout: RowLayout, buf: bytes, spans: list[int], end: int) -> None:
+    def _remember_row(
+        self, answer: OraclePendingAnswer, layout: RowLayout, buf: bytes, spans: list[int], end: int
+    ) -> None:
         """Store the values of the last row, with what follows them, for a next one that refers to it."""
         starts = spans[len(spans) - 2 * len(layout.columns) :: 2]
         answer.last_row = tuple([buf[start:after] for start, after in zip(starts, [*starts[1:], end], strict=False)])
 
-    def _read_partial_row(self, answer: PendingAnswer, layout: RowLayout, bits: bytes, pieces: list[Piece]) -> bool:
+    def _read_partial_row(
+        self, answer: OraclePendingAnswer, layout: RowLayout, bits: bytes, pieces: list[Piece]
+    ) -> bool:
         """Read a row without the values that are those of the row before, and complete it."""
         buf = self._buf
         pos: i64 = self._pos + 1
@@ -388,7 +392,7 @@ class OracleBackend(Wire):
 
     def _show(
         self,
-        answer: PendingAnswer,
+        answer: OraclePendingAnswer,
         layout: RowLayout,
         buf: bytes,
         first: int,
@@ -403,10 +407,11 @@ class OracleBackend(Wire):
             return True
         began = answer.cursor.began if answer.cursor is not None else 0
         self._flush(pieces)
-        pieces.append(OracleRows(answer.exchange, began, layout, buf, first, last, spans, count))
+        rows = OracleRows(answer.exchange, began, layout, buf, first=first, last=last, spans=spans, count=count)
+        pieces.append(rows)
         return False
 
-    def _read_outs(self, answer: PendingAnswer, pieces: list[Piece]) -> bool:
+    def _read_outs(self, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
         """Read the values of binds that come back."""
         start = self._pos
         reader = TtcReader(self._buf, start + 1)
@@ -417,7 +422,7 @@ class OracleBackend(Wire):
         layout = RowLayout(tuple(values.columns), self.layout)
         return self._show(answer, layout, self._buf, start, self._pos, values.spans, 1, pieces)
 
-    def _read_lob(self, reader: TtcReader, answer: PendingAnswer, pieces: list[Piece]) -> bool:
+    def _read_lob(self, reader: TtcReader, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
         """Read data of a LOB. In chunks it is collected, or passes chunk by chunk if no interceptor needs it."""
         lob = answer.call.lob
         if lob is None:
@@ -442,7 +447,7 @@ class OracleBackend(Wire):
         self._passed(reader)
         return self._show_lob(answer, lob, data, pieces)
 
-    def _show_lob(self, answer: PendingAnswer, lob: LobCall, data: bytes, pieces: list[Piece]) -> bool:
+    def _show_lob(self, answer: OraclePendingAnswer, lob: LobCall, data: bytes, pieces: list[Piece]) -> bool:
         self._flush(pieces)
         pieces.append(LobText(answer.exchange, data, codec_of_lob(lob.source)))
         return False

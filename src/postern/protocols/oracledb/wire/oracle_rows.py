@@ -115,6 +115,7 @@ class OracleRows(Rows):
         began: int,
         rows: RowLayout,
         raw: bytes,
+        *,
         first: int,
         last: int,
         spans: list[int],

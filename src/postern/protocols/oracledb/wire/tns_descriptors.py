@@ -175,11 +175,14 @@ def refusal_code(reason: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RedirectAddress:
-    """Where a listener sends a client: another address, and the descriptor to present there, if it is another one."""
+    """Where a listener sends a client: another address, and the descriptor to present there, if it is another one.
+
+    `encrypted`: the address is one for TLS.
+    """
 
     host: str
     port: int
-    protocol: str
+    encrypted: bool
     connect_data: bytes
 
 
@@ -192,5 +195,5 @@ def parse_redirect(data: bytes) -> RedirectAddress:
     if node is None or not node.text_at("HOST") or not port.isascii() or not port.isdigit() or len(port) > 5:
         raise ProtocolViolation("the target's redirect names no address")
     return RedirectAddress(
-        node.text_at("HOST"), int(port), node.text_at("PROTOCOL").upper() or "TCP", connect_data.rstrip(b"\0")
+        node.text_at("HOST"), int(port), node.text_at("PROTOCOL").upper() == "TCPS", connect_data.rstrip(b"\0")
     )
