@@ -1,0 +1,1 @@
+"""The steady state of links to Oracle Database, and the codecs below it."""

@@ -1,0 +1,508 @@
+"""The target's half of the wire: reads answers message by message, and cuts them into pieces for inspection and
+recording.
+
+The bodies of DATA packets are joined to a stream of TTC. What is passed on goes into packets of the gateway's own, so a
+client gets no packet of the target. A message is passed on once it has arrived as a whole; only data of LOBs that no
+interceptor needs is passed on in parts.
+
+    markers:   target ─ break ▶ client ─ reset ▶ target ─ reset ▶ client, then the answer ends with an error
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from postern.errors import ProtocolViolation
+from postern.interception.events import MAX_ROWS, Completed
+from postern.protocols.oracledb.wire import tns_packets as tns
+from postern.protocols.oracledb.wire import ttc_codes as c
+from postern.protocols.oracledb.wire.oracle_answers import (
+    OraclePendingAnswer,
+    read_answer_message,
+    read_out_values,
+    read_row_header,
+    store_nested,
+)
+from postern.protocols.oracledb.wire.oracle_cursors import OracleCursors
+from postern.protocols.oracledb.wire.oracle_output import (
+    LobText,
+    OracleErrorText,
+    OracleWarning,
+    encode_error,
+    read_error,
+    refusal_text,
+)
+from postern.protocols.oracledb.wire.oracle_rows import OracleRows, RowLayout, after_value, walk_row, walk_value
+from postern.protocols.oracledb.wire.ttc_buffers import LONG, TtcIncomplete, TtcReader
+from postern.protocols.oracledb.wire.ttc_calls import LobCall, OracleCall
+from postern.protocols.oracledb.wire.ttc_columns import NestedCursor
+from postern.protocols.oracledb.wire.ttc_negotiation import TtcLayout
+from postern.protocols.wire_base import Piece, Reply, Wants, Wire
+
+_MAX_CONTROL: Final = 64  # bytes of a CONTROL packet
+# Within data of a LOB that passes in parts, the client could not be sent an error.
+_ENDLESS: Final = 1 << 40
+_VARIABLE_CHARSET, _LITTLE_ENDIAN = 0x80, 0x40  # flags of a locator
+
+
+class OracleBackend(Wire):
+    """The target's half. `sdu` is the size of packets for the client."""
+
+    def __init__(self, layout: TtcLayout, wants: Wants, max_message: int, sdu: int) -> None:
+        self.layout = layout
+        self.wants = wants
+        self.max_message = max_message
+        self.sdu = sdu
+        self.cursors = OracleCursors()
+        self.answer: OraclePendingAnswer | None = None
+        self.status = 0  # the flags of the last call
+        self.sequence = 0  # the number of the last call
+        self.cutting = False  # the client has an error in place of this answer; its rest is discarded
+        self.interrupts = 0  # breaks of the client that reached the target, and have had no effect yet
+        self.resets_owed = 0  # markers of the target that the client answers
+        self.pieces: list[Piece] = []  # the gateway's own output
+        self._packets = tns.TnsReader("target", True, tns.MAX_SDU)
+        self._waiting: tns.TnsPacket | None = None  # a packet behind data that is read first
+        self._buf = b""
+        self._pos = 0
+        self._need = 1  # bytes of `_buf` behind `_pos` without which there is nothing to read
+        self._out: list[bytes] = []
+        self._resetting = False  # data is discarded up to the target's reset
+        self._chunk_left = 0  # bytes of a chunk of a LOB that passes
+        self._in_chunks = False
+        self._lob: list[bytes] | None = None  # its chunks, where they are collected
+        self._lob_size = 0
+        self._judged: OracleErrorText | None = None
+        self._violation: ProtocolViolation | None = None
+
+    def feed_target(self, data: bytes) -> None:
+        self._packets.feed(data)
+
+    @property
+    def partial_message_bytes(self) -> int:
+        return _ENDLESS if self._in_chunks and self._lob is None and not self.cutting else 0
+
+    @property
+    def target_position(self) -> str:
+        function = 0 if self.answer is None else self.answer.call.function
+        name = c.FUNCTION_NAMES.get(function, str(function))
+        owed = f"in the answer to {name}" if self.answer is not None else "with no pending answer"
+        kind = self._buf[self._pos] if self._pos < len(self._buf) else -1
+        return f"{self._packets.position}, {owed}, at a message of type {kind}"
+
+    @property
+    def next_sequence(self) -> int:
+        """Return the number of the call that is pending, or the next one of the client."""
+        if self.answer is not None:
+            return self.answer.call.sequence
+        return self.sequence % 255 + 1 if self.sequence else 0
+
+    def expect_answer(self, call: OracleCall) -> None:
+        """The target owes the answer to this call."""
+        cursor = call.statement
+        self.sequence = call.sequence
+        if cursor is not None:
+            if (call.executes and call.exchange and call.options & c.OPTION_EXECUTE) or call.function == c.REEXECUTE:
+                cursor.began = call.exchange
+            if call.binds is not None:
+                cursor.binds = call.binds
+            if call.defines is not None and cursor.described:
+                cursor.define(call.defines)
+        self.answer = OraclePendingAnswer(call, self.layout)
+
+    def poll_target(self) -> list[Piece]:
+        pieces = self.pieces
+        self.pieces = []
+        if self._judged is not None:
+            assert self.answer is not None
+            pieces.append(self._judged.make_completed_event(self.answer.tag))
+            self._judged = None
+            self._finish()
+        if self._violation is not None:
+            if pieces:
+                return pieces
+            raise self._violation
+        try:
+            while self._step(pieces):
+                pass
+        except ProtocolViolation as error:
+            # Everything before the violation was valid and is passed on first.
+            self._flush(pieces)
+            if not pieces:
+                raise
+            self._violation = error
+        return pieces
+
+    def _step(self, pieces: list[Piece]) -> bool:
+        """Read one message, or a block of rows. Return False if an event must be evaluated first, or bytes are
+        missing."""
+        if len(self._buf) - self._pos < self._need and not self._fill(pieces):
+            self._flush(pieces)
+            return False
+        if self._resetting:
+            self._pos = len(self._buf)
+            return True
+        try:
+            return self._read(pieces)
+        except TtcIncomplete as missing:
+            self._need = max(missing.size - self._pos, len(self._buf) - self._pos + 1)
+            if self._need > self.max_message:
+                raise ProtocolViolation(
+                    f"the target sent a message of more than {self.max_message} bytes, which cannot be inspected"
+                ) from None
+            return True
+
+    def _fill(self, pieces: list[Piece]) -> bool:
+        """Take what packets have arrived, up to one that is not data. Return False if that is nothing."""
+        bodies: list[bytes] = []
+        while True:
+            packet = self._waiting or self._packets.read()
+            self._waiting = None
+            if packet is None:
+                break
+            if packet.type == tns.DATA:
+                bodies.append(packet.body)
+                continue
+            if bodies:
+                self._waiting = packet
+                break
+            self._take_packet(packet, pieces)
+        if not bodies:
+            return False
+        self._buf = b"".join([self._buf[self._pos :], *bodies])
+        self._pos = 0
+        return len(self._buf) >= self._need or self._waiting is not None
+
+    def _take_packet(self, packet: tns.TnsPacket, pieces: list[Piece]) -> None:
+        """Process a packet other than DATA."""
+        self._flush(pieces)
+        if packet.type == tns.CONTROL and len(packet.body) <= _MAX_CONTROL:
+            pieces.append(tns.packet(tns.CONTROL, packet.body, large=True))
+            return
+        if packet.type != tns.MARKER or not packet.marker:
+            raise ProtocolViolation(f"the target sent a packet of type {packet.type} in the middle of a session")
+        self._buf = b""  # what had arrived of a message is void
+        self._pos = 0
+        self._need = 1
+        self._in_chunks = False
+        self._lob = None
+        self._resetting = packet.marker != tns.RESET
+        if self.answer is None:
+            if not self.interrupts:
+                raise ProtocolViolation("the target sent a marker without a call")
+            self.answer = OraclePendingAnswer(OracleCall(c.PING), self.layout)
+        self.interrupts = 0
+        if self.cutting:
+            # The client has its error already.
+            if self._resetting:
+                pieces.append(Reply(tns.marker(tns.RESET)))
+            return
+        if self._resetting:
+            self.resets_owed += 1
+        pieces.append(tns.marker(packet.marker))
+
+    def _emit(self, data: bytes) -> None:
+        if not self.cutting:
+            self._out.append(data)
+
+    def _flush(self, pieces: list[Piece]) -> None:
+        if self._out:
+            pieces.append(tns.data_packets(b"".join(self._out), self.sdu))
+            self._out = []
+
+    def _read(self, pieces: list[Piece]) -> bool:
+        buf, start = self._buf, self._pos
+        if self._in_chunks:
+            return self._read_chunk(pieces)
+        answer = self.answer
+        if answer is None:
+            raise ProtocolViolation("the target sent an answer without a call")
+        kind = buf[start]
+        if kind == c.ROW_DATA:
+            return self._read_rows(answer, pieces)
+        reader = TtcReader(buf, start + 1)
+        if kind == c.ERROR:
+            return self._read_error(reader, answer, pieces)
+        if kind == c.LOB_DATA:
+            return self._read_lob(reader, answer, pieces)
+        if kind == c.STATUS:
+            status = reader.ub4()
+            reader.ub2()
+            self.status = status
+            self._pass(reader)
+            self._flush(pieces)
+            if answer.exchange and not self.cutting:
+                pieces.append(Completed(answer.exchange, answer.tag, self._rows_of(answer, 0)))
+            self._finish()
+            return True
+        if kind == c.WARNING:
+            return self._read_warning(reader, answer, pieces)
+        if kind == c.ROW_HEADER:
+            vector, after = read_row_header(reader, answer)
+            # The gateway sends all values of each row, so there is no bit vector for the client.
+            self._emit(b"".join([buf[start:vector], b"\0", buf[after : reader.pos]]))
+            self._passed(reader)
+            return True
+        read_answer_message(kind, reader, answer, self.layout, self.cursors)
+        if kind == c.BIT_VECTOR:
+            self._passed(reader)
+        else:
+            self._pass(reader)
+        return True
+
+    def _pass(self, reader: TtcReader) -> None:
+        """Pass on the message that was read."""
+        self._emit(self._buf[self._pos : reader.pos])
+        self._passed(reader)
+
+    def _passed(self, reader: TtcReader) -> None:
+        self._pos = int(reader.pos)
+        self._need = 1
+
+    def _finish(self) -> None:
+        """The answer has ended."""
+        answer = self.answer
+        if answer is not None and answer.cursor is not None:
+            answer.cursor.keep_last(answer.last_row)
+        self.answer = None
+        self.cutting = False
+        if self._pos < len(self._buf):
+            raise ProtocolViolation(f"the target sent {len(self._buf) - self._pos} bytes after its answer")
+        self._buf = b""
+        self._pos = 0
+
+    def _rows_of(self, answer: OraclePendingAnswer, reported: int) -> int | None:
+        if answer.fetches:
+            return answer.rows
+        return min(reported, MAX_ROWS) if answer.call.executes else None
+
+    def _read_error(self, reader: TtcReader, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
+        error = read_error(reader, self.layout)
+        self.status = error.status
+        if error.cursor and answer.cursor is not None and answer.call.executes:
+            self.cursors.store(error.cursor, answer.cursor)
+        data = self._buf[self._pos : reader.pos]
+        is_end = error.number == c.NO_DATA_FOUND and answer.fetches
+        if not error.texts or is_end:
+            self._pass(reader)
+            self._flush(pieces)
+            if answer.exchange and not self.cutting:
+                pieces.append(Completed(answer.exchange, answer.tag, self._rows_of(answer, error.rows)))
+            self._finish()
+            return True
+        error.spans = [(start - self._pos, end - self._pos) for start, end in error.spans]
+        event = OracleErrorText(answer.exchange, data, error)
+        if self.wants.output and not self.cutting:
+            self._passed(reader)
+            self._flush(pieces)
+            self._judged = event
+            pieces.append(event)
+            return False
+        self._pass(reader)
+        self._flush(pieces)
+        if answer.exchange and not self.cutting:
+            pieces.append(event.make_completed_event(answer.tag))
+        self._finish()
+        return True
+
+    def _read_warning(self, reader: TtcReader, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
+        number = reader.ub2()
+        size = reader.ub2()
+        flags = reader.ub2()
+        text = reader.text(size, self.layout.counts_texts) if number and size else b""
+        if not (text and self.wants.output) or self.cutting:
+            self._pass(reader)
+            return True
+        self._passed(reader)
+        self._flush(pieces)
+        pieces.append(OracleWarning(answer.exchange, number, flags, text, is_counted=self.layout.counts_texts))
+        return False
+
+    def _read_rows(self, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
+        if not answer.fetches:
+            return self._read_outs(answer, pieces)
+        layout = answer.row_layout
+        if layout is None:
+            raise ProtocolViolation("the target sent a row before the description of its columns")
+        if answer.bits is not None:
+            return self._read_partial_row(answer, layout, answer.bits, pieces)
+        buf = self._buf
+        end: i64 = len(buf)
+        first: i64 = self._pos
+        pos: i64 = first
+        count = 0
+        spans: list[int] = []
+        nested: list[NestedCursor] = []
+        while pos < end and buf[pos] == c.ROW_DATA:
+            whole, found = len(spans), len(nested)
+            try:
+                pos = walk_row(buf, pos + 1, layout, spans, nested)
+            except TtcIncomplete:
+                if not count:
+                    raise
+                del spans[whole:]
+                del nested[found:]
+                break
+            count += 1
+        if nested:
+            store_nested(nested, answer, self.cursors)
+        self._pos = int(pos)
+        self._need = 1
+        self._remember_row(answer, layout, buf, spans, int(pos))
+        answer.rows += count
+        return self._show(answer, layout, buf, int(first), int(pos), spans, count, pieces)
+
+    def _remember_row(
+        self, answer: OraclePendingAnswer, layout: RowLayout, buf: bytes, spans: list[int], end: int
+    ) -> None:
+        """Store the values of the last row, with what follows them, for a next one that refers to it."""
+        starts = spans[len(spans) - 2 * len(layout.columns) :: 2]
+        answer.last_row = tuple([buf[start:after] for start, after in zip(starts, [*starts[1:], end], strict=False)])
+
+    def _read_partial_row(
+        self, answer: OraclePendingAnswer, layout: RowLayout, bits: bytes, pieces: list[Piece]
+    ) -> bool:
+        """Read a row without the values that are those of the row before, and complete it."""
+        buf = self._buf
+        pos: i64 = self._pos + 1
+        nested: list[NestedCursor] = []
+        values: list[bytes] = []
+        for column, kind in enumerate(layout.kinds):
+            if bits[column // 8] >> column % 8 & 1:
+                start = pos
+                pos = after_value(buf, walk_value(buf, pos, column, layout, nested), kind)
+                values.append(buf[start:pos])
+            elif column < len(answer.last_row):
+                values.append(answer.last_row[column])
+            else:
+                raise ProtocolViolation("the target sent a row that refers to one that the gateway does not have")
+        if nested:
+            store_nested(nested, answer, self.cursors)
+        self._pos = int(pos)
+        self._need = 1
+        answer.bits = None
+        answer.rows += 1
+        answer.last_row = tuple(values)
+        row = bytes((c.ROW_DATA,)) + b"".join(values)
+        spans: list[int] = []
+        walk_row(row, 1, layout, spans, [])
+        return self._show(answer, layout, row, 0, len(row), spans, 1, pieces)
+
+    def _show(
+        self,
+        answer: OraclePendingAnswer,
+        layout: RowLayout,
+        buf: bytes,
+        first: int,
+        last: int,
+        spans: list[int],
+        count: int,
+        pieces: list[Piece],
+    ) -> bool:
+        """Pass rows on, or have them evaluated."""
+        if not self.wants.rows or self.cutting:
+            self._emit(buf[first:last])
+            return True
+        began = answer.cursor.began if answer.cursor is not None else 0
+        self._flush(pieces)
+        rows = OracleRows(answer.exchange, began, layout, buf, first=first, last=last, spans=spans, count=count)
+        pieces.append(rows)
+        return False
+
+    def _read_outs(self, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
+        """Read the values of binds that come back."""
+        start = self._pos
+        reader = TtcReader(self._buf, start + 1)
+        values = read_out_values(reader, answer, self.layout)
+        if values.nested:
+            store_nested(values.nested, answer, self.cursors)
+        self._passed(reader)
+        layout = RowLayout(tuple(values.columns), self.layout)
+        return self._show(answer, layout, self._buf, start, self._pos, values.spans, 1, pieces)
+
+    def _read_lob(self, reader: TtcReader, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
+        """Read data of a LOB. In chunks it is collected, or passes chunk by chunk if no interceptor needs it."""
+        lob = answer.call.lob
+        if lob is None:
+            raise ProtocolViolation("the target sent data of a LOB that was not asked for")
+        if reader.end - reader.pos < 1:
+            raise TtcIncomplete(int(reader.pos) + 1)
+        is_wanted = self.wants.output and not self.cutting
+        if self._buf[int(reader.pos)] == LONG:
+            reader.skip(1)
+            self._in_chunks = True
+            self._lob_size = 0
+            self._lob = [] if is_wanted else None
+            if is_wanted:
+                self._passed(reader)
+            else:
+                self._pass(reader)
+            return True
+        data = reader.clr() or b""
+        if not is_wanted:
+            self._pass(reader)
+            return True
+        self._passed(reader)
+        return self._show_lob(answer, lob, data, pieces)
+
+    def _show_lob(self, answer: OraclePendingAnswer, lob: LobCall, data: bytes, pieces: list[Piece]) -> bool:
+        self._flush(pieces)
+        pieces.append(LobText(answer.exchange, data, codec_of_lob(lob.source)))
+        return False
+
+    def _read_chunk(self, pieces: list[Piece]) -> bool:
+        """Read the length of the next chunk of a LOB, or as much of a chunk as has arrived."""
+        start = self._pos
+        if self._chunk_left:
+            count = min(self._chunk_left, len(self._buf) - start)
+            self._chunk_left -= count
+            self._pos += count
+            part = self._buf[start : self._pos]
+            if self._lob is None:
+                self._emit(part)
+            else:
+                self._lob.append(part)
+            return True
+        reader = TtcReader(self._buf, start)
+        self._chunk_left = reader.ub4()
+        self._lob_size += self._chunk_left
+        collected = self._lob
+        if collected is None:
+            self._pass(reader)
+        else:
+            self._passed(reader)
+            if self._lob_size > self.max_message:
+                self._withhold(
+                    pieces,
+                    f"a LOB has more than the {self.max_message} bytes that can be inspected",
+                    "Read less of it at once, or ask an administrator to raise POSTERN_MAX_STATEMENT.",
+                )
+        if self._chunk_left:
+            return True
+        self._in_chunks = False
+        answer = self.answer
+        if collected is None or self._lob is None or answer is None or answer.call.lob is None:
+            return True
+        self._lob = None
+        return self._show_lob(answer, answer.call.lob, b"".join(collected), pieces)
+
+    def _withhold(self, pieces: list[Piece], text: str, hint: str) -> None:
+        """Send an error instead of an answer that cannot be inspected, and discard the rest of it."""
+        number = c.INSUFFICIENT_PRIVILEGES
+        self._emit(encode_error(number, refusal_text(number, text, hint), self.next_sequence, self.status))
+        self._flush(pieces)
+        if self.answer is not None and self.answer.exchange:
+            pieces.append(Completed(self.answer.exchange, self.answer.tag, None, f"ORA-{number:05d}", text))
+        self._lob = None
+        self.cutting = True
+
+
+def codec_of_lob(locator: bytes) -> str:
+    """Return Python's name of the encoding of a LOB's data; empty for one that has none."""
+    if len(locator) < 8 or locator[4] & 1:
+        return ""
+    if not locator[6] & _VARIABLE_CHARSET:
+        return "utf-8"
+    return "utf-16-le" if locator[7] & _LITTLE_ENDIAN else "utf-16-be"

@@ -1,0 +1,247 @@
+"""A block of rows of one result, or the values of binds that come back, accessed by column.
+
+Rows are not copied out of what was read. `OracleRows` knows where each value begins and ends; values that are changed
+are encoded again, and all bytes around them stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from postern.interception.events import Change, Column, Fill, Rows, Scalar, TextKind, compare_cells
+from postern.protocols.oracledb.wire import ttc_codes as c
+from postern.protocols.oracledb.wire.oracle_values import kind_of, pack_plain, plain_form, scalar_of, value_text
+from postern.protocols.oracledb.wire.ttc_buffers import MAX_SHORT, TtcIncomplete, TtcReader, pack_clr
+from postern.protocols.oracledb.wire.ttc_columns import NestedCursor, OracleColumn, skip_value
+from postern.protocols.oracledb.wire.ttc_negotiation import TtcLayout
+
+Cells = list[bytes | None]
+
+# How a column's values are on the wire
+PLAIN: Final = 0  # a clr
+NOTHING: Final = 1  # no bytes: all are NULL
+FOLLOWED: Final = 2  # a clr, then an indicator and a return code
+OTHER: Final = 3
+
+_NULLS: Final = {c.OBJECT: bytes(6)}
+# For constants, whose old value is unknown: how long a value of the type is.
+_TIMES: Final = {
+    c.DATE: bytes(7),
+    c.TIMESTAMP: bytes(11),
+    c.TIMESTAMP_LTZ: bytes(11),
+    c.OCI_TIMESTAMP: bytes(11),
+    c.OCI_TIMESTAMP_LTZ: bytes(11),
+    c.TIMESTAMP_TZ: bytes(11) + b"\x14\x3c",
+    c.OCI_TIMESTAMP_TZ: bytes(11) + b"\x14\x3c",
+}
+
+
+class RowLayout:
+    """How rows of these columns are on the wire."""
+
+    def __init__(self, columns: tuple[OracleColumn, ...], layout: TtcLayout) -> None:
+        self.oracle: Final = columns
+        self.layout: Final = layout
+        self.columns: Final[tuple[Column, ...]] = tuple([_column(column) for column in columns])
+        self.kinds: Final[list[int]] = [_kind(column) for column in columns]
+
+
+def _column(column: OracleColumn) -> Column:
+    return Column(column.name, TextKind.OPAQUE if column.is_null else kind_of(column))
+
+
+def _kind(column: OracleColumn) -> int:
+    if column.is_null:
+        return NOTHING
+    if column.type in c.LONGS:
+        return FOLLOWED
+    return PLAIN if column.type in c.SCALARS else OTHER
+
+
+def walk_row(data: bytes, pos: i64, rows: RowLayout, spans: list[int], nested: list[NestedCursor]) -> i64:
+    """Add where each value of the row at `pos` begins and ends. Return where the row ends.
+
+    Raises TtcIncomplete, and then has added too much, and ProtocolViolation.
+    """
+    end: i64 = len(data)
+    kinds = rows.kinds
+    width: i64 = len(kinds)
+    column: i64 = 0
+    while column < width:
+        spans.append(pos)
+        if kinds[column] == PLAIN and pos < end and data[pos] <= MAX_SHORT:
+            size: i64 = data[pos]
+            pos += 1 + size
+            if pos > end:
+                raise TtcIncomplete(int(pos))
+            spans.append(pos)
+        else:
+            pos = walk_value(data, pos, int(column), rows, nested)
+            spans.append(pos)
+            pos = after_value(data, pos, kinds[column])
+        column += 1
+    return pos
+
+
+def walk_value(data: bytes, pos: i64, column: int, rows: RowLayout, nested: list[NestedCursor]) -> i64:
+    """Return where the value at `pos` ends, without what follows it."""
+    kind: i64 = rows.kinds[column]
+    if kind == NOTHING:
+        return pos
+    reader = TtcReader(data, int(pos))
+    skip_value(reader, rows.oracle[column], rows.layout, nested)
+    return reader.pos
+
+
+def after_value(data: bytes, pos: i64, kind: int) -> i64:
+    """Return where the next value begins."""
+    if kind != FOLLOWED:
+        return pos
+    reader = TtcReader(data, int(pos))
+    reader.sb4()
+    reader.ub4()
+    return reader.pos
+
+
+class OracleRows(Rows):
+    """Rows of one result within one read: the bytes of `raw` from `first` to `last`. `spans` has where each value in
+    it begins and ends, row by row. `replace` takes as many texts as `texts` returned."""
+
+    def __init__(
+        self,
+        exchange: int,
+        began: int,
+        rows: RowLayout,
+        raw: bytes,
+        *,
+        first: int,
+        last: int,
+        spans: list[int],
+        count: int,
+    ) -> None:
+        self.exchange = exchange
+        self._began = began or exchange
+        self.columns = rows.columns
+        self.count = count
+        self._rows = rows
+        self._raw = raw
+        self._first = first
+        self._last = last
+        self._spans = spans
+        self._old: list[Cells | None] = [None] * len(rows.columns)
+        self._new: list[Cells | None] = [None] * len(rows.columns)
+        self._before: Cells = []
+
+    @property
+    def began(self) -> int:
+        return self._began
+
+    def _came(self, column: int) -> Cells:
+        """Return the original values: without lengths, where they are a clr, else as they are on the wire."""
+        cells = self._old[column]
+        if cells is None:
+            cells = self._old[column] = self._cut(column)
+        return cells
+
+    def _cut(self, column: int) -> Cells:
+        kind = self._rows.kinds[column]
+        if kind == NOTHING:
+            return [None] * self.count
+        raw, spans = self._raw, self._spans
+        step = 2 * len(self.columns)
+        cells: Cells = []
+        for at in range(2 * column, step * self.count, step):
+            start, end = spans[at], spans[at + 1]
+            if kind == OTHER:
+                cells.append(None if raw[start:end].strip(b"\0") == b"" else raw[start:end])
+            elif raw[start] <= MAX_SHORT:
+                cells.append(raw[start + 1 : end] if end - start > 1 else None)
+            else:
+                cells.append(TtcReader(raw, start).clr())
+        return cells
+
+    def _cells(self, column: int) -> Cells:
+        cells = self._new[column]
+        return self._came(column) if cells is None else cells
+
+    def texts(self, column: int) -> list[bytes]:
+        described = self._rows.oracle[column]
+        return [value_text(described, cell) for cell in self._cells(column) if cell is not None]
+
+    def replace(self, column: int, texts: list[bytes]) -> None:
+        described = self._rows.oracle[column]
+        old = self._before = self._cells(column)
+        if len(texts) != len(old) - old.count(None):
+            raise ValueError(f"{len(texts)} texts given for a column that holds {len(old) - old.count(None)}")
+        remaining = iter(texts)
+        new: Cells = []
+        for cell in old:
+            if cell is None:
+                new.append(None)
+                continue
+            text = next(remaining)
+            new.append(cell if text == value_text(described, cell) else pack_plain(described, text, cell))
+        self._new[column] = new
+
+    def change(self, column: int, by: Change) -> tuple[int, int]:
+        old = self._before = self._cells(column)
+        described = self._rows.oracle[column]
+        if self._rows.kinds[column] == NOTHING or described.type in (c.CURSOR, c.RESULT_SET):
+            return 0, 0  # all NULL; or the rows of the cursor are changed when they are fetched
+        changes: dict[bytes | None, bytes | None] = {}
+        cells: Cells = []
+        for cell in old:
+            if cell not in changes:
+                changes[cell] = self._changed(described, cell, by)
+            cells.append(changes[cell])
+        changed = [cell for cell, new in zip(old, cells, strict=True) if cell != new]
+        if changed:
+            self._new[column] = cells
+        return len(changed), sum([len(cell) for cell in changed if cell is not None])
+
+    def _changed(self, described: OracleColumn, cell: bytes | None, by: Change) -> bytes | None:
+        scalar = scalar_of(described)
+        if isinstance(by, Fill):
+            constant = by.constant(scalar)
+            if scalar is Scalar.OTHER or constant is None:
+                return None
+            return pack_plain(described, constant[0], _TIMES.get(described.type, b""))
+        if cell is None:
+            return None
+        try:
+            plain = plain_form(described, cell)
+        except (ValueError, IndexError):
+            return cell if by(Scalar.OTHER, cell) == cell else None
+        new = by(scalar, plain)
+        return cell if new == plain else pack_plain(described, new, cell)
+
+    def find_changed_rows(self, column: int) -> bytes:
+        return compare_cells(self._before, self._cells(column))
+
+    def encode(self) -> bytes:
+        """Return the rows with their changes, as bytes of TTC."""
+        changed = [column for column, cells in enumerate(self._new) if cells is not None]
+        if not changed:
+            return self._raw[self._first : self._last]
+        raw, spans = self._raw, self._spans
+        width = len(self.columns)
+        out: list[bytes] = []
+        copied = self._first
+        for row in range(self.count):
+            for column in changed:
+                new, old = self._new[column], self._old[column]
+                if new is None or old is None or new[row] == old[row]:
+                    continue
+                at = 2 * (row * width + column)
+                out.append(raw[copied : spans[at]])
+                out.append(self._packed(column, new[row]))
+                copied = spans[at + 1]
+        out.append(raw[copied : self._last])
+        return b"".join(out)
+
+    def _packed(self, column: int, cell: bytes | None) -> bytes:
+        if self._rows.kinds[column] != OTHER:
+            return pack_clr(cell)
+        return _NULLS.get(self._rows.oracle[column].type, b"\0") if cell is None else cell
