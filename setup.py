@@ -65,6 +65,7 @@ HOT = [
     "protocols/httpproxy/body_slices.py",
     "protocols/httpproxy/json_parts.py",
     "protocols/httpproxy/json_rows.py",
+    "protocols/httpproxy/multipart_responses.py",
     "protocols/httpproxy/websocket_messages.py",
     "protocols/mongodb/wire/bson_documents.py",
     "protocols/mongodb/wire/bson_json.py",
