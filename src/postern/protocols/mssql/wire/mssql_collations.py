@@ -18,6 +18,7 @@ _LANGUAGE: Final = 0xFFFF
 UNKNOWN: Final = "latin-1"
 
 UTF8_COLLATION: Final = bytes.fromhex("0904d00400")  # Latin1_General, with the flag of UTF-8
+LATIN: Final = bytes.fromhex("0904d00034")  # SQL_Latin1_General_CP1_CI_AS, the default of servers
 
 
 def _ranges(*pairs: tuple[int, int, str]) -> dict[int, str]:

@@ -57,17 +57,9 @@ class OtherToken:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class OmittedRow:
-    """A row that is larger than the reader stores, of `size` bytes or more."""
-
-    size: int
-
-
 Token = (
     ResultDescription
     | ResultRow
-    | OmittedRow
     | ReturnStatus
     | OtherToken
     | k.DoneToken
@@ -83,7 +75,7 @@ MAX_TOKEN: Final = 32 << 20
 class TokenReader:
     """The reader: `feed` takes payloads in pieces of any size. `wide`: the layout of TDS 7.2 and later.
 
-    `is_bulk`: tokens of a client's bulk load. A token of more than `most` bytes is a violation.
+    A token of more than `most` bytes is a violation.
     """
 
     def __init__(self, wide: bool = True, *, most: int = MAX_TOKEN) -> None:

@@ -113,19 +113,19 @@ def read_columns(
         raise ProtocolViolation(f"a result claims to have {count} columns")
     columns: list[MssqlColumn] = []
     for _ in range(count):
-        column, after = _read_column(buf, after, end, wide)
+        column, after = _read_column(buf, after, end, wide, is_parameter)
         columns.append(column)
     return columns, after
 
 
-def _read_column(buf: bytes, pos: i64, end: i64, wide: bool) -> tuple[MssqlColumn, i64]:
+def _read_column(buf: bytes, pos: i64, end: i64, wide: bool, is_parameter: bool) -> tuple[MssqlColumn, i64]:
     start = pos
     pos = require(start, 6 if wide else 4, end)
     flags = int(uint16(buf, pos - 2))
     kind, pos = read_type(buf, pos, end)
     table = ""
     if kind.form == t.POINTER:
-        table, pos = _read_table(buf, pos, end, wide)
+        table, pos = _read_table(buf, pos, end, wide and not is_parameter)
     name, pos = read_short_text(buf, pos, end)
     kind.is_nullable = kind.form < 0 and bool(flags & (NULLABLE | NULLABLE_UNKNOWN))
     return MssqlColumn(name, kind, flags, table, buf[start:pos]), pos

@@ -27,7 +27,7 @@ _OLD_TIMES: Final = frozenset({t.DATETIME, t.DATETIME4, t.DATETIMEN})
 _TEXT_VARIANT: Final = bytes((t.NVARCHAR, 7)) + bytes.fromhex("0904d00034") + (8000).to_bytes(2, "little")
 _DECIMAL: Final = re.compile(rb"(-?)(\d+)(?:\.(\d+))?")
 _VECTOR_HEAD: Final = 8
-_BITS: Final = {b"t": b"\1", b"f": b"\0"}
+_BITS: Final[dict[bytes, bytes]] = {b"t": b"\1", b"f": b"\0"}
 
 
 def plain(kind: MssqlType, data: bytes) -> bytes:
@@ -294,7 +294,8 @@ def _pack_moment(kind: MssqlType, text: str) -> bytes:
     micros = ((clock.hour * 60 + clock.minute) * 60 + clock.second) * 10**6 + clock.microsecond
     if kind.size == 4:
         return struct.pack("<HH", days, micros // 60_000_000)
-    return struct.pack("<iI", days, min(round(micros * 300 / 10**6), 86_400 * 300 - 1))
+    ticks = (micros * 300 + 500_000) // 10**6
+    return struct.pack("<iI", days, min(ticks, 86_400 * 300 - 1))
 
 
 def _pack_day(day: date) -> bytes:
@@ -303,7 +304,8 @@ def _pack_day(day: date) -> bytes:
 
 def _pack_clock(clock: time, scale: int) -> bytes:
     micros = ((clock.hour * 60 + clock.minute) * 60 + clock.second) * 10**6 + clock.microsecond
-    return (micros * 10**scale // 10**6).to_bytes(t.size_of_time(t.TIME, scale), "little")
+    units: int = micros * 10**scale // 10**6
+    return units.to_bytes(t.size_of_time(t.TIME, scale), "little")
 
 
 # Changing values
