@@ -14,7 +14,7 @@ from tests.support.mssql.sqlserver_types import SqlColumn
 from tests.support.mssql.sqlserver_values import SqlValue
 
 Row = tuple[SqlValue, ...]
-_TYPE_IDS: Final = {
+TYPE_IDS: Final = {
     **{"image": 34, "text": 35, "uniqueidentifier": 36, "date": 40, "time": 41, "datetime2": 42, "datetimeoffset": 43},
     **{"tinyint": 48, "smallint": 52, "int": 56, "smalldatetime": 58, "real": 59, "money": 60, "datetime": 61},
     **{"float": 62, "sql_variant": 98, "ntext": 99, "bit": 104, "decimal": 106, "numeric": 108, "smallmoney": 122},
@@ -89,7 +89,7 @@ class SqlCatalogue:
         self.connection.execute(f'CREATE TABLE IF NOT EXISTS temp."{view}" ({defined})')
         self.connection.execute(f'DELETE FROM temp."{view}"')
         places = ", ".join("?" for _ in columns)
-        self.connection.executemany(f'INSERT INTO temp."{view}" VALUES ({places})', list(rows(self, database)))
+        self.connection.executemany(f'INSERT INTO temp."{view}" VALUES ({places})', list(rows(self, "temp" if database == "tempdb" else database)))
         return True
 
 
@@ -123,7 +123,7 @@ def _columns(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
 def _sys_columns(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
     for it, place, column in _every_column(catalogue, database):
         kind = column.type
-        number = _TYPE_IDS.get(kind.name, 240)
+        number = TYPE_IDS.get(kind.name, 240)
         size = kind.size if kind.size == t.MAX else kind.size * (2 if kind.is_unicode else 1) or 8
         collation = kind.collation.name if kind.is_text else None
         yield (
@@ -190,7 +190,7 @@ def _database_rows(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
 
 
 def _types(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
-    for name, number in _TYPE_IDS.items():
+    for name, number in TYPE_IDS.items():
         yield name, number, number, 4, 8, 0, 0, None, 1, 0
 
 

@@ -200,9 +200,9 @@ def _literal(node: exp.Expr) -> SqlType:
     if isinstance(node, exp.HexString):
         return SqlType("varbinary", max(len(text) // 2, 1))
     if isinstance(node, exp.National):
-        return SqlType("nvarchar", min(max(len(text), 1), 4000))
+        return SqlType("nvarchar", max(len(text), 1) if len(text) <= 4000 else t.MAX)
     if isinstance(node, exp.Literal) and node.is_string:
-        return SqlType("varchar", min(max(len(text), 1), 8000))
+        return SqlType("varchar", max(len(text), 1) if len(text) <= 8000 else t.MAX)
     if "e" in text.lower():
         return t.FLOAT
     if "." in text:

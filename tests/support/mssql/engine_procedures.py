@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from sqlglot import exp
 from tests.support.mssql import sqlserver_types as t
 from tests.support.mssql.engine_events import ProcedureReturned, SqlEvent, SqlResult, SqlRow, StatementRan
 from tests.support.mssql.engine_session import SqlVariable
@@ -66,6 +67,7 @@ class ProcedureStatement:
     dynamic: str | None = None
 
 
+SystemProcedure = Callable[["BatchRunner", Arguments], Iterator[SqlEvent]]
 _CALL: Final = re.compile(r"EXEC(?:UTE)?\s+(?:@(\w+)\s*=\s*)?((?:\[[^\]]+\]|[\w.])+)\s*(.*)", re.IGNORECASE | re.DOTALL)
 _DYNAMIC: Final = re.compile(r"EXEC(?:UTE)?\s*\((.*)\)\s*(?:AS\s+\w+.*)?", re.IGNORECASE | re.DOTALL)
 _ARGUMENT: Final = re.compile(r"\s*(?:@(\w+)\s*=)?\s*(.+?)(\s+OUT(?:PUT)?)?\s*", re.IGNORECASE | re.DOTALL)
@@ -94,7 +96,6 @@ def read_call(text: str) -> ProcedureStatement:
     return ProcedureStatement(name.replace("[", "").replace("]", ""), arguments, result or "")
 
 
-SystemProcedure = Callable[["BatchRunner", Arguments], Iterator[SqlEvent]]
 
 
 def system_procedure(name: str) -> SystemProcedure | None:
@@ -149,19 +150,64 @@ def _tables(runner: BatchRunner, arguments: Arguments) -> Iterator[SqlEvent]:
     yield from _result(_names("TABLE_QUALIFIER", "TABLE_OWNER", "TABLE_NAME", "TABLE_TYPE", "REMARKS"), rows)
 
 
-def _columns(runner: BatchRunner, arguments: Arguments) -> Iterator[SqlEvent]:
-    (table, *_) = arguments.texts("table_name", "table_owner", "table_qualifier", "column_name", "odbcver", "fusepattern")
-    session, rows = runner.session, []
-    for found in session.catalogue.objects(session.database):
-        if found.name.lower() == table.lower().replace("\\", ""):
+_COLUMN_NAMES: Final = (
+    *("TABLE_QUALIFIER", "TABLE_OWNER", "TABLE_NAME", "COLUMN_NAME", "DATA_TYPE", "TYPE_NAME", "PRECISION", "LENGTH"),
+    *("SCALE", "RADIX", "NULLABLE", "REMARKS", "COLUMN_DEF", "SQL_DATA_TYPE", "SQL_DATETIME_SUB", "CHAR_OCTET_LENGTH"),
+    *("ORDINAL_POSITION", "IS_NULLABLE"),
+)
+_MORE_COLUMN_NAMES: Final = (
+    *("SS_IS_SPARSE", "SS_IS_COLUMN_SET", "SS_IS_COMPUTED", "SS_IS_IDENTITY", "SS_UDT_CATALOG_NAME"),
+    *("SS_UDT_SCHEMA_NAME", "SS_UDT_ASSEMBLY_TYPE_NAME", "SS_XML_SCHEMACOLLECTION_CATALOG_NAME"),
+    *("SS_XML_SCHEMACOLLECTION_SCHEMA_NAME", "SS_XML_SCHEMACOLLECTION_NAME"),
+)
+_INTEGERS: Final = frozenset(
+    "DATA_TYPE PRECISION LENGTH SCALE RADIX NULLABLE SQL_DATA_TYPE SQL_DATETIME_SUB CHAR_OCTET_LENGTH ORDINAL_POSITION "
+    "SS_IS_SPARSE SS_IS_COLUMN_SET SS_IS_COMPUTED SS_IS_IDENTITY SS_DATA_TYPE".split()
+)
+_ODBC_TYPES: Final = {
+    **{"int": 4, "bigint": -5, "smallint": 5, "tinyint": -6, "bit": -7, "float": 6, "real": 7, "decimal": 3},
+    **{"numeric": 2, "money": 3, "char": 1, "varchar": 12, "nchar": -8, "nvarchar": -9, "binary": -2, "varbinary": -3},
+    **{"date": -9, "datetime": 11, "datetime2": 93, "uniqueidentifier": -11, "xml": -152},
+}
+
+
+def _columns_of(more: Sequence[str]) -> SystemProcedure:
+    """sp_columns, and sp_columns_100 with more columns."""
+    names = [*_COLUMN_NAMES, *more, "SS_DATA_TYPE"]
+    described = [SqlColumn(name, t.INT if name in _INTEGERS else t.SYSNAME) for name in names]
+
+    def work(runner: BatchRunner, arguments: Arguments) -> Iterator[SqlEvent]:
+        asked = ("table_name", "table_owner", "table_qualifier", "column_name", "odbcver", "fusepattern", "namescope")
+        (table, *_) = arguments.texts(*asked)
+        session = runner.session
+        rows: list[Sequence[SqlValue]] = []
+        for found in session.catalogue.objects(session.database):
+            if found.name.lower() != table.lower().replace("\\", ""):
+                continue
             for place, column in enumerate(session.catalogue.columns(session.database, found.stored), 1):
                 kind = column.type
-                rows.append(
-                    [session.database, found.schema, found.name, column.name, kind.name, kind.size, int(column.nullable), place]
-                )
-    names = _names("TABLE_QUALIFIER", "TABLE_OWNER", "TABLE_NAME", "COLUMN_NAME", "TYPE_NAME")
-    numbers = [SqlColumn(name, t.INT) for name in ("LENGTH", "NULLABLE", "ORDINAL_POSITION")]
-    yield from _result([*names, *numbers], rows)
+                number = _ODBC_TYPES.get(kind.name, -9)
+                nullable = "YES" if column.nullable else "NO"
+                start = [session.database, found.schema, found.name, column.name, number, kind.name, kind.precision]
+                middle = [kind.size, kind.scale, 10, int(column.nullable), None, None, number, None, kind.size]
+                extra = [0, 0, 0, int(column.identity), *([None] * 6)] if more else []
+                rows.append([*start, *middle, place, nullable, *extra, 0])
+        yield from _result(described, rows)
+
+    return work
+
+
+def _table_collations(runner: BatchRunner, arguments: Arguments) -> Iterator[SqlEvent]:
+    (table,) = arguments.texts("object")
+    session = runner.session
+    database, stored = session.resolve(exp.to_table(table, dialect="tsql"))
+    rows: list[Sequence[SqlValue]] = [
+        [place, column.name, *((column.type.collation.wire, column.type.collation.name) if column.type.is_text else (None, None))]
+        for place, column in enumerate(session.catalogue.columns(database, stored), 1)
+    ]
+    collation = t.SqlType("binary", 5)
+    columns = [SqlColumn("colid", t.INT), *_names("name"), SqlColumn("tds_collation", collation), *_names("collation")]
+    yield from _result(columns, rows)
 
 
 def _describe_first(runner: BatchRunner, arguments: Arguments) -> Iterator[SqlEvent]:
@@ -214,8 +260,9 @@ _SYSTEM: Final[dict[str, SystemProcedure]] = {
     "sp_executesql": execute_sql,
     "sp_databases": _databases,
     "sp_tables": _tables,
-    "sp_columns": _columns,
-    "sp_columns_100": _columns,
+    "sp_columns": _columns_of(()),
+    "sp_columns_100": _columns_of(_MORE_COLUMN_NAMES),
+    "sp_tablecollations_100": _table_collations,
     "sp_describe_first_result_set": _describe_first,
     "sp_helptext": _help_text,
     "sp_addextendedproperty": _add_property,

@@ -15,7 +15,7 @@ from tests.support.mssql import sqlserver_types as t
 from tests.support.mssql.engine_columns import UNKNOWN
 from tests.support.mssql.engine_conversions import convert, unwrap
 from tests.support.mssql.engine_events import DELETE, INSERT, UPDATE, SqlEvent, SqlResult, SqlRow, StatementRan
-from tests.support.mssql.engine_session import EngineSession
+from tests.support.mssql.engine_session import EngineSession, SqlVariable
 from tests.support.mssql.engine_translation import parse
 from tests.support.mssql.sqlserver_errors import not_supported
 from tests.support.mssql.sqlserver_types import SqlColumn, SqlType
@@ -68,13 +68,36 @@ def _assigned(tree: exp.Expr) -> list[str]:
 
 def _assign(session: EngineSession, tree: exp.Expr, names: list[str]) -> Iterator[SqlEvent]:
     tree.set("expressions", [item.expression for item in tree.expressions])
+    read = {item.name.lower() for value in tree.expressions for item in value.find_all(exp.Parameter)}
+    rows = _accumulated(session, tree) if read & {name.lower() for name in names} else session.rows(session.execute(tree))
     count = 0
-    for row in session.rows(session.execute(tree)):
+    for row in rows:
         count += 1
         for name, value in zip(names, row, strict=True):
             session.assign(name, value)
     session.globals["rowcount"] = count
     yield StatementRan(silent=True)
+
+
+def _accumulated(session: EngineSession, tree: exp.Expr) -> Iterator[Sequence[SqlValue]]:
+    """Run `SELECT @x = @x + column`: each row reads what the one before has assigned."""
+    columns = [column for value in tree.expressions for column in value.find_all(exp.Column)]
+    values = [value.copy() for value in tree.expressions]
+    inner = tree.copy()
+    inner.set("expressions", [column.copy() for column in columns] or [exp.Literal.number(1)])
+    variables = session.scope.variables
+    for row in list(session.rows(session.execute(inner))):
+        places = {column.sql(): f"row_value_{place}" for place, column in enumerate(columns)}
+        for name, value in zip(places.values(), row, strict=False):
+            variables[name] = SqlVariable(t.NVARCHAR_MAX, value)
+        computed = exp.Select(expressions=[value.copy() for value in values]).transform(
+            lambda node, places=places: exp.Parameter(this=exp.Var(this=places[node.sql()]))
+            if isinstance(node, exp.Column)
+            else node
+        )
+        yield session.fetch_one(session.execute(computed)) or ()
+    for name in [name for name in variables if name.startswith("row_value_")]:
+        del variables[name]
 
 
 def _select_into(session: EngineSession, tree: exp.Expr, target: exp.Table) -> Iterator[SqlEvent]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +26,7 @@ from tests.support.mssql.sqlserver_values import SqlValue, as_text
 
 _IDLE: Final = frozenset({"GRANT", "REVOKE", "DENY", "DBCC", "KILL", "RECONFIGURE", "CHECKPOINT"})
 _MOST_LEVELS: Final = 32
+_RAISES: Final = 1000  # is added to a level inside of TRY
 
 
 class _Return(Exception):
@@ -48,10 +49,10 @@ class BatchRunner:
     session: EngineSession
     level: int = 0
 
-    def run(self, text: str, variables: Mapping[str, SqlVariable] | None = None) -> Iterator[SqlEvent]:
+    def run(self, text: str, variables: dict[str, SqlVariable] | None = None) -> Iterator[SqlEvent]:
         """Run a batch in a scope of its own. Its variables are changed in `variables`."""
-        session, before = self.session, self.session.scope
-        session.scope = SqlScope(dict(variables or {}))
+        session, before, options = self.session, self.session.scope, dict(self.session.options)
+        session.scope = SqlScope(variables if variables is not None else {})
         try:
             yield from self._guarded(split(text))
         except SqlError as error:
@@ -60,6 +61,8 @@ class BatchRunner:
             for name in session.scope.table_variables:
                 session.connection.execute(f'DROP TABLE IF EXISTS temp."{name}"')
             session.scope = before
+            if self.level % _RAISES:  # what a procedure sets ends with it
+                session.options = options
 
     def _guarded(self, steps: Sequence[Step]) -> Iterator[SqlEvent]:
         try:
@@ -99,15 +102,15 @@ class BatchRunner:
 
     def _attempt(self, step: Attempt) -> Iterator[SqlEvent]:
         session, before = self.session, self.session.caught
-        self.level += 1000  # errors are raised in TRY
+        self.level += _RAISES
         try:
             yield from self._steps(step.body.body)
         except SqlError as error:
-            self.level -= 1000
+            self.level -= _RAISES
             session.caught = error
             yield from self._steps(step.handler.body)
         else:
-            self.level -= 1000
+            self.level -= _RAISES
         finally:
             session.caught = before
 
@@ -123,7 +126,7 @@ class BatchRunner:
                 yield from self._roll_back()
                 error.severity = max(error.severity, 16)
                 raise
-            if self.level >= 1000 or error.ends_batch or step.first == "THROW":
+            if self.level >= _RAISES or error.ends_batch or step.first == "THROW":
                 raise
             yield from self._fail(error)
 
@@ -342,7 +345,7 @@ class BatchRunner:
         yield ProcedureReturned(status)
 
     def _deeper(self) -> int:
-        if self.level % 1000 >= _MOST_LEVELS:
+        if self.level % _RAISES >= _MOST_LEVELS:
             raise SqlError(217, "Maximum stored procedure, function, trigger, or view nesting level exceeded (limit 32).")
         return self.level + 1
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from sqlglot import exp
 from tests.support.mssql import sqlserver_types as t
-from tests.support.mssql.engine_catalogue import VIEWS, SqlCatalogue, object_number
+from tests.support.mssql.engine_catalogue import TYPE_IDS, VIEWS, SqlCatalogue, object_number
 from tests.support.mssql.engine_columns import UNKNOWN, ColumnTypes, type_of_values
 from tests.support.mssql.engine_conversions import convert
 from tests.support.mssql.engine_events import SqlEvent, SqlResult, SqlRow, StatementRan
@@ -135,7 +135,7 @@ class EngineSession:
         return self.globals[name] if name in self.globals else fixed.get(name)
 
     def object_id(self, name: str, kind: str = "") -> SqlValue:
-        table = exp.to_table(name.replace("tempdb..", ""), dialect="tsql")
+        table = exp.to_table(name, dialect="tsql")
         if any(found.lower() == table.name.lower() for found, _ in self.procedures()):
             return object_number(f"{self.database}.{table.name}")
         try:
@@ -143,6 +143,9 @@ class EngineSession:
         except SqlError:
             return None
         return object_number(f"{database}.{stored}")
+
+    def type_name(self, number: SqlValue) -> SqlValue:
+        return next((name for name, known in TYPE_IDS.items() if known == number), None)
 
     def database_name(self) -> str:
         return self.database
@@ -172,7 +175,7 @@ class EngineSession:
             self.catalogue.fill(f"sys.{name.lower()}", database)
             return "temp", f"sys.{name.lower()}"
         if stored is None:
-            raise invalid_object(".".join(part for part in (table.catalog, table.db, table.name) if part))
+            raise invalid_object(".".join(part for part in (table.catalog, table.db, _shown(table)) if part))
         return database, stored
 
     def place_of(self, table: exp.Table) -> tuple[str, str]:
@@ -298,6 +301,9 @@ class EngineSession:
         """Return the events of a query."""
         found, rows = self.described(cursor, columns)
         yield SqlResult(found)
+        if self.options.get("FMTONLY"):
+            yield StatementRan(0)
+            return
         kinds = [column.type for column in found]
         count = 0
         for row in rows:
@@ -319,6 +325,11 @@ class EngineSession:
             if self.interrupted():
                 raise Interrupted
             time.sleep(min(left, 0.02))
+
+
+def _shown(table: exp.Table) -> str:
+    temporary = isinstance(table.this, exp.Identifier) and table.this.args.get("temporary")
+    return f"#{table.name}" if temporary else table.name
 
 
 def _fitting(value: SqlValue, kind: SqlType) -> SqlValue:

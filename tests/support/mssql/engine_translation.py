@@ -21,7 +21,7 @@ _BARE: Final = {"CURRENT_TIMESTAMP": "getdate", "CURRENT_USER": "user", "SESSION
     "SYSTEM_USER": "suser_sname"
 }
 _SESSION_FUNCTIONS: Final = frozenset(
-    "object_id db_name db_id scope_identity ident_current xact_state serverproperty suser_sname suser_name "
+    "object_id type_name db_name db_id scope_identity ident_current xact_state serverproperty suser_sname suser_name "
     "original_login user_name error_number error_message error_severity error_state error_line error_procedure".split()
 )
 FUNCTION_NAMES: Final = (frozenset(PLAIN) | _SESSION_FUNCTIONS) - {"cast", "try_cast", "add", "divide", "like"}

@@ -244,7 +244,7 @@ class TdsConnection:
             raise BadRequest(f"a request of type {message.kind}")
 
     def _batch(self, text: str, session: EngineSession, writer: AnswerWriter) -> None:
-        self.settings.note(f"{self.number} batch {text[:200]!r}")
+        self.settings.note(f"{self.number} batch {text[:2000]!r}")
         bulk = _BULK.fullmatch(text)
         if bulk is not None:
             self._bulk = bulk.group(1)

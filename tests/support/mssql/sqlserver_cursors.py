@@ -18,7 +18,6 @@ from tests.support.mssql.sqlserver_values import SqlValue, as_text
 FIRST, NEXT, PREVIOUS, LAST, ABSOLUTE, RELATIVE, REFRESH, INFO = 1, 2, 4, 8, 16, 32, 128, 256
 _PARAMETERIZED: Final = 0x1000
 _AUTO_FETCH: Final = 0x2000
-_AUTO_CLOSE: Final = 0x4000
 _STATIC: Final = 8
 _READ_ONLY: Final = 1
 _HANDLES_FROM: Final = 180_150_003
@@ -98,13 +97,15 @@ class ServerCursors:
                 cursor.rows.append(list(event.values))
             elif not isinstance(event, StatementRan) or event.failed:
                 yield event
-        if cursor is None:
+        for variable, (name, _) in zip(values, declared, strict=False):
+            variable.value = given[name].value
+        if cursor is None:  # a procedure, for example
             return
         number = next(self._handles)
         self.open_[number] = cursor
         asked = _number(options[0]) if options else 0
         wanted = _number(options[2]) if len(options) > 2 else 0
-        yield SqlResult(_with_status(cursor.columns) if asked & _AUTO_FETCH else cursor.columns)
+        yield SqlResult(_with_status(cursor.columns))
         if asked & _AUTO_FETCH:
             for row in cursor.rows[: wanted or 20]:
                 yield SqlRow([*row, 1])
@@ -163,6 +164,7 @@ class ServerCursors:
 
 
 def _with_status(columns: list[SqlColumn]) -> list[SqlColumn]:
+    """Return the columns with the one that every cursor adds: whether the row is still there."""
     return [*columns, SqlColumn("ROWSTAT", INT, nullable=False, hidden=True)]
 
 

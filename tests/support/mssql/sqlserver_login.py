@@ -8,6 +8,7 @@ from typing import Final
 
 from tests.support.mssql.sqlserver_requests import BadRequest
 from tests.support.mssql.sqlserver_tokens import PROGRAM_VERSION
+from tests.support.mssql.sqlserver_types import V74, has
 
 VERSION, ENCRYPTION, INSTANCE, THREAD, MARS, TRACE, FEDERATED = range(7)
 OFF, ON, NOT_SUPPORTED, REQUIRED = range(4)
@@ -79,7 +80,7 @@ def read_login(body: bytes) -> TdsLogin:
 
     flags = body[24], body[25], body[26], body[27]
     found = {name: text(name) for name in _TEXTS if name not in ("extension", "server")}
-    features = _features(body, places["extension"]) if flags[3] & 0x10 else {}
+    features = _features(body, places["extension"]) if flags[3] & 0x10 and has(version, V74) else {}
     return TdsLogin(
         version=version,
         packet_size=packet_size,
