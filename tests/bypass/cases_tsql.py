@@ -7,7 +7,7 @@ from __future__ import annotations
 from tests.bypass.lines import cases
 from tests.bypass.ordinary_tsql import ORDINARY
 
-from postern.inspection.sql.tsql import TSqlParser
+from postern.protocols.mssql.dialect.tsql_parser import TSqlParser
 
 __all__ = ["CASES", "ORDINARY", "SCHEMA", "parser"]
 

@@ -17,7 +17,7 @@ from postern.inspection.guardrails.statements import MAX_PARSED
 from postern.inspection.sql.oracle import OracleParser
 from postern.inspection.sql.sql_parser import Parser, unknown
 from postern.inspection.sql.sql_shapes import Shapes
-from postern.inspection.sql.tsql import TSqlParser
+from postern.protocols.mssql.dialect.tsql_parser import TSqlParser
 from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import AT_ONCE, SessionView
 from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn

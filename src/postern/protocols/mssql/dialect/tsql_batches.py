@@ -8,7 +8,7 @@ from typing import Final
 
 from postern.inspection.sql.sql_lexing import check_text, tokens_of
 from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, key_at, words_of
-from postern.inspection.sql.tsql_words import STARTERS
+from postern.protocols.mssql.dialect.tsql_words import STARTERS
 
 _LETTER = r"[A-Za-z_\u0080-\u009f\u00a1-\u167f\u1681-\u1fff\u2070-\u2fff\u3001-\ufefe\uff00-\U0010ffff]"
 _PATTERN: Final = re.compile(

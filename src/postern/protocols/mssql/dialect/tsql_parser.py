@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
 from postern.domain.targets.target_schema import TargetSchema
-from postern.inspection.sql import tsql_words as words
+from postern.protocols.mssql.dialect import tsql_words as words
 from postern.inspection.sql.judging import Draft, Judging, add_defined_object, by_first_words, verb_of
 from postern.inspection.sql.shared import Shared
 from postern.inspection.sql.sql_cache import TextCache
@@ -21,7 +21,7 @@ from postern.inspection.sql.sql_tokens import (
     symbol,
     word,
 )
-from postern.inspection.sql.tsql_batches import batches, statements
+from postern.protocols.mssql.dialect.tsql_batches import batches, statements
 
 
 class TSqlParser(Shared):
