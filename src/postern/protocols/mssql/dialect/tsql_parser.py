@@ -1,12 +1,18 @@
-"""T-SQL (SQL Server, Azure SQL): the effect of each statement of a text."""
+"""The parser of T-SQL (SQL Server, Azure SQL): the effects of each statement of a text.
+
+Statements need no semicolons between them, and a text can have several batches. Text in double quotes is read as a name
+and as a string, because a session chooses which (`tsql_batches`). The text that EXEC runs is judged as well if the
+batch contains it (`tsql_texts`); otherwise the effect is unknown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
-from postern.domain.targets.target_schema import TargetSchema
-from postern.protocols.mssql.dialect import tsql_words as words
+from postern.domain.targets.target_schema import Key, TargetSchema
 from postern.inspection.sql.judging import Draft, Judging, add_defined_object, by_first_words, verb_of
 from postern.inspection.sql.shared import Shared
 from postern.inspection.sql.sql_cache import TextCache
@@ -16,136 +22,292 @@ from postern.inspection.sql.sql_tokens import (
     SqlTokenKind,
     UnreadableSql,
     closing,
-    dotted_name,
     key_at,
-    symbol,
     word,
 )
-from postern.protocols.mssql.dialect.tsql_batches import batches, statements
+from postern.inspection.sql.sqlglot_tree import TreeFacts
+from postern.protocols.mssql.dialect import tsql_words as words
+from postern.protocols.mssql.dialect.tsql_batches import Batch, readings, statements
+from postern.protocols.mssql.dialect.tsql_exec import PREPARED_PROCEDURES, parse_exec
+from postern.protocols.mssql.dialect.tsql_plain import plain_query
+from postern.protocols.mssql.dialect.tsql_shapes import TSQL_SHAPES
+from postern.protocols.mssql.dialect.tsql_texts import BatchTexts
+from postern.protocols.mssql.dialect.tsql_views import follow_views, query_of_view
+
+_DEEPEST: Final = 4  # texts that run texts
+_MOST_RUN: Final = 256 * 1024  # characters of the texts that one text runs
+
+Prepared = Callable[[], Sequence[Statement] | None]
+"""Returns the statements that the session has prepared; None if they are unknown."""
 
 
 class TSqlParser(Shared):
-    """Implementation of the port `Parser`."""
+    """Implementation of the port `Parser`, for SQL Server 2012 and later."""
 
     dialect = "tsql"
-    shapes = None
+    shapes = TSQL_SHAPES
 
     def __init__(self) -> None:
         self._cache: TextCache[tuple[Statement, ...]] = TextCache()
 
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
-        return self._cache.of(text, schema, _parse)
+        return self._cache.of(text, schema, judge_text)
 
 
-def _parse(text: str, schema: TargetSchema | None) -> tuple[Statement, ...]:
-    judging = Judging(words.GRAMMAR, words.FUNCTIONS, schema)
-    try:
-        parsed: list[Statement] = []
-        for batch in batches(text):
-            parsed += _judge_batch(batch, judging)
-        return tuple(parsed)
-    except UnreadableSql as error:
-        return (unknown(str(error)),)
-    except (RecursionError, MemoryError):
-        return (unknown("it is nested too deeply"),)
+def judge_text(
+    text: str, schema: TargetSchema | None, within: tuple[Key, ...] = (), prepared: Prepared | None = None
+) -> tuple[Statement, ...]:
+    """Analyse a text. `within` are the views whose definitions led to it."""
+    judging = Judging(words.GRAMMAR, words.FUNCTIONS, schema, within)
+    return _Judge(judging, prepared).text(text)
 
 
-def _judge_batch(batch: list[SqlToken], judging: Judging) -> list[Statement]:
-    parsed: list[Statement] = []
-    for place, tokens in enumerate(pieces := statements(batch)):
-        if _creates_code(tokens):
-            rest = [token for each in pieces[place:] for token in each]
-            draft = Draft(tokens[0].key, {Effect.DDL})
-            draft.tag = f"{tokens[0].key} {add_defined_object(judging, draft, rest)}"
-            judging.add_mentioned_names(draft, rest)
-            return [*parsed, draft.finish()]  # its body is the rest of the batch
-        parsed.append(_judge(tokens, judging))
-    return parsed
-
-
-_CODE = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER"})
-
-
-def _creates_code(tokens: Sequence[SqlToken]) -> bool:
+def creates_code(tokens: Sequence[SqlToken]) -> bool:
+    """Return whether the rest of the batch is the body of a procedure, function or trigger."""
     if key_at(tokens, 0) not in ("CREATE", "ALTER"):
         return False
     return key_at(tokens, 1) in _CODE or (key_at(tokens, 1) == "OR" and key_at(tokens, 3) in _CODE)
 
 
-_QUERIES = ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE")
+def has_loop(batch: Sequence[SqlToken]) -> bool:
+    return any(token.key in ("WHILE", "GOTO") for token in batch)
 
 
-def _judge(tokens: list[SqlToken], judging: Judging) -> Statement:
-    verb = verb_of(tokens)
-    entry = by_first_words(tokens, words.STATEMENTS)
-    if verb in _QUERIES and (entry is None or len(entry[0]) == 1):
-        return _query(tokens, verb, judging)
-    if verb in ("EXEC", "EXECUTE") and entry is None:
-        return _exec(tokens[1:], judging)
-    if entry is None:
-        if tokens[0].is_name and key_at(tokens, 0) not in ("WITH", "RECEIVE"):
-            return _exec(tokens, judging)  # at the start of a batch, a procedure needs no EXEC
-        return unknown("its first words are not those of a known statement", key_at(tokens, 0))
-    first, effects = entry
-    draft = Draft(" ".join(first), set(effects))
-    if first[0] in ("CREATE", "ALTER", "DROP", "TRUNCATE"):
-        _definition(draft, tokens, judging)
-    elif first[0] in ("GRANT", "DENY", "REVOKE"):
-        place = next((at for at, token in enumerate(tokens) if token.key == "ON"), len(tokens)) + 1
-        judging.add_names(draft, tokens, place)
-    else:
-        _plain(draft, tokens, judging)
-    judging.add_mentioned_names(draft, tokens)
-    return draft.finish()
+_CODE = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER"})
+QUERIES: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE")
 
 
-def _query(tokens: list[SqlToken], verb: str, judging: Judging) -> Statement:
-    draft = Draft(verb)
-    plain = _without_top(tokens)
-    if verb == "DELETE":
-        plain = _without_output(draft, plain, judging)
-    run = next((at for at, token in enumerate(plain) if token.key in ("EXEC", "EXECUTE") and at > 1), 0)
-    if verb == "INSERT" and run:
-        executed = _exec(plain[run + 1 :], judging)
-        draft.effects |= executed.effects | {Effect.WRITE}
-        draft.objects |= executed.objects
-        draft.reason = executed.reason
-        judging.add_names(draft, plain, 1 + (key_at(plain, 1) == "INTO"))
+@dataclass
+class _Judge:
+    """Analyses a text and the texts that it runs."""
+
+    judging: Judging
+    prepared: Prepared | None
+    _texts: BatchTexts = field(default_factory=BatchTexts)
+    _depth: int = 0
+    _run: int = 0
+
+    def text(self, text: str) -> tuple[Statement, ...]:
+        try:
+            first, *others = [self._batches(batches) for batches in readings(text)]
+        except UnreadableSql as error:
+            return (unknown(str(error)),)
+        except (RecursionError, MemoryError):
+            return (unknown("it is nested too deeply"),)
+        for other in others:
+            # With strings for names, the text is mostly not valid: then it has the effects of the first reading or none.
+            if _is_known(first) and not _is_known(other):
+                continue
+            seen = set(first)
+            first = (*first, *(statement for statement in other if statement not in seen))
+        return first
+
+    def _batches(self, batches: Sequence[Batch]) -> tuple[Statement, ...]:
+        found: list[Statement] = []
+        before = self._texts
+        for batch in batches:
+            self._texts = BatchTexts(has_loop(batch))
+            found += self._batch(batch)
+        self._texts = before
+        return tuple(found)
+
+    def _batch(self, batch: Batch) -> list[Statement]:
+        parsed: list[Statement] = []
+        for place, tokens in enumerate(pieces := statements(batch)):
+            if creates_code(tokens):
+                rest = [token for each in pieces[place:] for token in each]
+                draft = Draft(tokens[0].key, {Effect.DDL})
+                draft.tag = f"{tokens[0].key} {add_defined_object(self.judging, draft, rest)}"
+                self.judging.add_mentioned_names(draft, rest)
+                return [*parsed, draft.finish()]  # its body is the rest of the batch
+            parsed.append(self._statement(tokens))
+            self._texts.learn(tokens)
+        return parsed
+
+    def _statement(self, tokens: list[SqlToken]) -> Statement:
+        judging, verb = self.judging, verb_of(tokens)
+        entry = by_first_words(tokens, words.STATEMENTS)
+        if verb in QUERIES and (entry is None or len(entry[0]) == 1):
+            return self._query(tokens, verb)
+        if verb in ("EXEC", "EXECUTE") and entry is None:
+            return self._exec(tokens)
+        if entry is None:
+            if tokens[0].is_name and key_at(tokens, 0) not in ("WITH", "RECEIVE"):
+                return self._exec(tokens)  # at the start of a batch, a procedure needs no EXEC
+            return unknown("its first words are not those of a known statement", key_at(tokens, 0))
+        first, effects = entry
+        draft = Draft(" ".join(first), set(effects))
+        if first[0] in ("CREATE", "ALTER", "DROP", "TRUNCATE"):
+            self._definition(draft, tokens)
+        elif first[0] in ("GRANT", "DENY", "REVOKE"):
+            place = next((at for at, token in enumerate(tokens) if token.key == "ON"), len(tokens)) + 1
+            judging.add_names(draft, tokens, place)
+        else:
+            self._plain(draft, tokens)
+        judging.add_mentioned_names(draft, tokens)
         return draft.finish()
-    if (
-        verb == "SELECT"
-        and len(plain) > 1
-        and any(token.kind is SqlTokenKind.VARIABLE and key_at(plain, at + 1) == "=" for at, token in enumerate(plain))
-    ):
-        draft.add(Effect.SESSION)
-    judging.add_query(draft, plain, verb)
-    return draft.finish()
+
+    def _query(self, tokens: list[SqlToken], verb: str) -> Statement:
+        draft, judging = Draft(verb), self.judging
+        plain = plain_query(tokens, judging.schema)
+        if verb == "DELETE":
+            plain = _without_output(draft, plain, judging)
+        run = next((at for at, token in enumerate(plain) if token.key in ("EXEC", "EXECUTE") and at > 1), 0)
+        if verb == "INSERT" and run:
+            _include(draft, self._exec(plain[run:]))
+            draft.add(Effect.WRITE)
+            judging.add_names(draft, plain, 1 + (key_at(plain, 1) == "INTO"))
+            return draft.finish()
+        if verb == "SELECT" and len(plain) > 1 and _assigns(plain):
+            draft.add(Effect.SESSION)
+        self._add_query(draft, plain, verb)
+        return draft.finish()
+
+    def _add_query(self, draft: Draft, tokens: Sequence[SqlToken], verb: str) -> TreeFacts | None:
+        """Add the effects of a query and of the views in it."""
+        facts = self.judging.add_query(draft, tokens, verb)
+        if facts is not None:
+            follow_views(draft, facts.read, self.judging.schema, self.judging.within, _judge_definition)
+        return facts
+
+    def _exec(self, tokens: list[SqlToken]) -> Statement:
+        """Judge EXEC, or a procedure that is called without it."""
+        draft, call, judging = Draft("EXECUTE"), parse_exec(tokens), self.judging
+        if call.name:
+            name = call.name[-1].lower()
+            schema = call.name[-2].lower() if len(call.name) > 1 else ""
+            draft.objects.add(ObjectName(ObjectKind.FUNCTION, name, schema))
+            judging.add_calls(draft, [word("EXEC"), *[each for part in call.arguments for each in part.value]])
+        if call.is_elsewhere:
+            draft.unknown("it runs code on another server or as another user")
+        elif call.runs_text:
+            self._run_texts(draft, call.texts(self._texts))
+            if not draft.effects or call.procedure not in ("", "sp_executesql"):
+                draft.add(Effect.SESSION)
+        elif call.procedure in PREPARED_PROCEDURES:
+            self._run_prepared(draft)
+        elif not call.name:
+            draft.unknown("it runs code that is not in its text")
+        elif call.procedure in words.PROCEDURES:
+            judging.add_names_in_strings(draft, tokens)
+            draft.effects |= words.PROCEDURES[call.procedure]
+        else:
+            judging.add_names_in_strings(draft, tokens)
+            draft.unknown(f"it runs the procedure {'.'.join(call.name)}, whose effect is unknown")
+        return draft.finish()
+
+    def _run_texts(self, draft: Draft, texts: Sequence[str] | None) -> None:
+        """Add the effects of the texts that a statement runs."""
+        self._run += sum(map(len, texts or ()))
+        if texts is None or self._depth >= _DEEPEST or self._run > _MOST_RUN:
+            draft.unknown("it runs code that is not in its text")
+            return
+        self._depth += 1
+        for text in texts:
+            for statement in self.text(text):
+                _include(draft, statement)
+        self._depth -= 1
+
+    def _run_prepared(self, draft: Draft) -> None:
+        """Add the effects of everything that the session has prepared."""
+        prepared = None if self.prepared is None else self.prepared()
+        if not prepared:
+            draft.unknown("it runs a prepared statement whose text is unknown")
+        for statement in prepared or ():
+            _include(draft, statement)
+
+    def _definition(self, draft: Draft, tokens: list[SqlToken]) -> None:
+        judging = self.judging
+        kind = add_defined_object(judging, draft, tokens)
+        if len(draft.tag.split()) == 1 and kind.isalpha():
+            draft.tag = f"{tokens[0].key} {kind}"
+        if kind == "INDEX" or (kind != "TABLE" and key_at(tokens, 2) == "INDEX"):
+            place = next((at for at, token in enumerate(tokens) if token.key == "ON"), len(tokens)) + 1
+            judging.add_names(draft, tokens, place)
+        has_query = any(
+            token.key in ("SELECT", "WITH") and key_at(tokens, at - 1) == "AS" for at, token in enumerate(tokens)
+        )
+        if kind == "VIEW" and has_query:
+            inner, _ = query_of_view(tokens)
+            query = self._query(inner, verb_of(inner))
+            draft.objects |= query.objects
+            draft.effects |= query.effects - {Effect.READ}
+            draft.reason, draft.untraced = query.reason, query.untraced
+        elif has_query:
+            draft.unknown("the query that it is created from is not understood")
+
+    def _plain(self, draft: Draft, tokens: list[SqlToken]) -> None:
+        first, judging = tokens[0].key, self.judging
+        plain = plain_query(tokens, judging.schema)
+        judging.add_calls(draft, plain)
+        place = next((at for at, token in enumerate(plain) if token.key == "SELECT"), 0)
+        if first in ("IF", "WHILE"):
+            self._condition(draft, plain[1:])
+        elif first == "ELSE" and len(tokens) > 1:
+            draft.unknown("the statement after ELSE is not understood")
+        elif first in ("BEGIN", "END") and len(tokens) > 1:
+            _body(draft, tokens)
+        elif first == "DECLARE" and key_at(plain, place - 1) == "FOR":
+            self._add_query(draft, plain[place:], "SELECT")
+        elif first == "WAITFOR" and key_at(tokens, 1) not in ("DELAY", "TIME"):
+            draft.unknown("it waits for something unknown")
+        elif first == "BULK" or first == "INSERT":
+            judging.add_names(draft, tokens, 2)
+            draft.tag = "BULK INSERT"
+        elif first == "USE" and len(tokens) == 2:
+            draft.objects.add(ObjectName(ObjectKind.SCHEMA, tokens[1].text.lower()))
+        elif first == "RAISERROR" and "LOG" in {token.key for token in tokens}:
+            draft.add(Effect.ADMIN)
+        elif first == "UPDATE":
+            judging.add_names(draft, tokens, 2)
+        elif place:
+            inside = closing(plain, place - 1) if key_at(plain, place - 1) == "(" else place
+            if inside > place:
+                self._add_query(draft, plain[place:inside], "SELECT")
+            else:
+                draft.unknown("it is not understood")
+
+    def _condition(self, draft: Draft, tokens: list[SqlToken]) -> None:
+        """Judge the condition of IF or WHILE like that of a query."""
+        if not tokens:
+            draft.unknown("it has no condition")
+            return
+        query = [word("SELECT"), SqlToken(SqlTokenKind.NUMBER, "1"), word("WHERE"), *tokens]
+        facts = self._add_query(draft, query, "SELECT")
+        if facts is not None and not facts.objects:
+            draft.effects.discard(Effect.READ)
 
 
-def _without_top(tokens: Sequence[SqlToken]) -> list[SqlToken]:
-    """Remove what sqlglot does not know: TOP (n) after UPDATE, DELETE, INSERT and MERGE, and MERGE in MERGE JOIN."""
-    kept_tokens: list[SqlToken] = []
-    place = 0
-    while place < len(tokens):
-        if (
-            tokens[place].key == "TOP"
-            and key_at(tokens, place - 1) in ("UPDATE", "DELETE", "INSERT", "MERGE")
-            and key_at(tokens, place + 1) == "("
-        ):
-            inside, place = place + 1, closing(tokens, place + 1) + 1
-            if any(token.key in ("(", "SELECT") for token in tokens[inside + 1 : place]):
-                raise UnreadableSql("the number of rows in its TOP is unknown")
-            place += key_at(tokens, place) == "PERCENT"
-            continue
-        if tokens[place].key in _ASSIGNMENTS:
-            kept_tokens.append(symbol("="))
-        elif tokens[place].key != "MERGE" or key_at(tokens, place + 1) != "JOIN":
-            kept_tokens.append(tokens[place])
-        place += 1
-    return kept_tokens
+def _is_known(statements_of_reading: Sequence[Statement]) -> bool:
+    return not any(Effect.UNKNOWN in statement.effects for statement in statements_of_reading)
 
 
-_ASSIGNMENTS = frozenset({"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="})
+def _include(draft: Draft, statement: Statement) -> None:
+    """Add the effects of a statement that another one runs."""
+    draft.effects |= statement.effects
+    draft.objects |= statement.objects
+    draft.scans |= statement.scans
+    draft.without_where |= statement.without_where
+    draft.reason = draft.reason or statement.reason
+    draft.untraced = draft.untraced or statement.untraced
+
+
+def _judge_definition(definition: str, schema: TargetSchema, within: tuple[Key, ...]) -> tuple[Statement, ...]:
+    """Judge the query of a view, whose definition has more around it."""
+    found = judge_text(definition, schema, within)
+    return tuple([_as_read(statement) for statement in found])
+
+
+def _as_read(statement: Statement) -> Statement:
+    """Return the statement that reading a view runs, for the one that created it."""
+    if Effect.DDL not in statement.effects:
+        return statement
+    effects = (statement.effects - {Effect.DDL}) | {Effect.READ}
+    return Statement("SELECT", effects, statement.objects, reason=statement.reason, untraced=statement.untraced)
+
+
+def _assigns(tokens: Sequence[SqlToken]) -> bool:
+    return any(token.kind is SqlTokenKind.VARIABLE and key_at(tokens, at + 1) == "=" for at, token in enumerate(tokens))
 
 
 def _without_output(draft: Draft, tokens: list[SqlToken], judging: Judging) -> list[SqlToken]:
@@ -165,91 +327,10 @@ def _without_output(draft: Draft, tokens: list[SqlToken], judging: Judging) -> l
     return tokens[:start] + tokens[end:]
 
 
-def _exec(tokens: list[SqlToken], judging: Judging) -> Statement:
-    """Judge the tokens after EXEC."""
-    draft = Draft("EXECUTE")
-    place = 2 if tokens and tokens[0].kind is SqlTokenKind.VARIABLE and key_at(tokens, 1) == "=" else 0
-    parts, end = dotted_name(tokens, place)
-    if not parts:
-        draft.unknown("it runs code that is not in its text")
-        return draft.finish()
-    name = parts[-1].lower()
-    draft.objects.add(ObjectName(ObjectKind.FUNCTION, name, parts[-2].lower() if len(parts) > 1 else ""))
-    judging.add_calls(draft, [word("EXEC"), *tokens[end:]])
-    judging.add_names_in_strings(draft, tokens[end:])
-    is_own_schema = len(parts) == 1 or parts[-2].lower() in ("", "sys", "dbo", "msdb", "master")
-    if is_own_schema and len(parts) <= 3 and name in words.PROCEDURES:
-        draft.effects |= words.PROCEDURES[name]
-    else:
-        draft.unknown(f"it runs the procedure {'.'.join(parts)}, whose effect is unknown")
-    return draft.finish()
-
-
-def _definition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
-    kind = add_defined_object(judging, draft, tokens)
-    if len(draft.tag.split()) == 1 and kind.isalpha():
-        draft.tag = f"{tokens[0].key} {kind}"
-    if kind == "INDEX" or (kind != "TABLE" and key_at(tokens, 2) == "INDEX"):
-        place = next((at for at, token in enumerate(tokens) if token.key == "ON"), len(tokens)) + 1
-        judging.add_names(draft, tokens, place)
-    place = next(
-        (at for at, token in enumerate(tokens) if token.key in ("SELECT", "WITH") and key_at(tokens, at - 1) == "AS"), 0
-    )
-    if kind == "VIEW" and place:
-        query = _query(tokens[place:], verb_of(tokens[place:]), judging)
-        draft.objects |= query.objects
-        draft.effects |= query.effects - {Effect.READ}
-        draft.reason = query.reason
-    elif place:
-        draft.unknown("the query that it is created from is not understood")
-
-
-def _plain(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
-    first = tokens[0].key
-    judging.add_calls(draft, tokens)
-    place = next((at for at, token in enumerate(tokens) if token.key == "SELECT"), 0)
-    if first in ("IF", "WHILE"):
-        _condition(draft, tokens[1:], judging)
-    elif first == "ELSE" and len(tokens) > 1:
-        draft.unknown("the statement after ELSE is not understood")
-    elif first in ("BEGIN", "END") and len(tokens) > 1:
-        _body(draft, tokens, judging)
-    elif first == "DECLARE" and key_at(tokens, place - 1) == "FOR":
-        judging.add_query(draft, tokens[place:], "SELECT")
-    elif first == "WAITFOR" and key_at(tokens, 1) not in ("DELAY", "TIME"):
-        draft.unknown("it waits for something unknown")
-    elif first == "BULK" or first == "INSERT":
-        judging.add_names(draft, tokens, 2)
-        draft.tag = "BULK INSERT"
-    elif first == "USE" and len(tokens) == 2:
-        draft.objects.add(ObjectName(ObjectKind.SCHEMA, tokens[1].text.lower()))
-    elif first == "RAISERROR" and "LOG" in {token.key for token in tokens}:
-        draft.add(Effect.ADMIN)
-    elif first == "UPDATE":
-        judging.add_names(draft, tokens, 2)
-    elif place:
-        inside = closing(tokens, place - 1) if key_at(tokens, place - 1) == "(" else place
-        judging.add_query(draft, tokens[place:inside], "SELECT") if inside > place else draft.unknown(
-            "it is not understood"
-        )
-
-
-def _condition(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
-    """Judge the condition of IF or WHILE like that of a query."""
-    if not tokens:
-        draft.unknown("it has no condition")
-        return
-    facts = judging.add_query(
-        draft, [word("SELECT"), SqlToken(SqlTokenKind.NUMBER, "1"), word("WHERE"), *tokens], "SELECT"
-    )
-    if facts is not None and not facts.objects:
-        draft.effects.discard(Effect.READ)
-
-
 _OF_BLOCKS = frozenset({"TRY", "CATCH", "TRAN", "TRANSACTION"})
 
 
-def _body(draft: Draft, tokens: list[SqlToken], judging: Judging) -> None:
+def _body(draft: Draft, tokens: list[SqlToken]) -> None:
     """Judge tokens after BEGIN or END that do not start a statement, such as the name of a procedure."""
     rest = tokens[2:] if key_at(tokens, 1) in _OF_BLOCKS else tokens[1:]
     if not rest or key_at(tokens, 1) in ("TRAN", "TRANSACTION", "DISTRIBUTED") or rest[0].key == "THROW":
