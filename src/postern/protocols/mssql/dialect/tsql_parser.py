@@ -95,7 +95,7 @@ class _Judge:
         except (RecursionError, MemoryError):
             return (unknown("it is nested too deeply"),)
         for other in others:
-            # With strings for names, the text is mostly not valid: then it has the effects of the first reading or none.
+            # With strings for names, the text is mostly not valid. If it is, it does no more than with names.
             if _is_known(first) and not _is_known(other):
                 continue
             seen = set(first)
