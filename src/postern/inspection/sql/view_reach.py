@@ -13,7 +13,7 @@ from typing import Final
 
 from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
 from postern.domain.targets.target_schema import Key, Relation, TargetSchema
-from postern.inspection.sql.identifiers import fold_identifier
+from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.inspection.sql.judging import Draft
 from postern.inspection.sql.sql_parser import NO_CATALOGUE
 

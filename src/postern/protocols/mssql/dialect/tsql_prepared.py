@@ -70,7 +70,7 @@ class TSqlPreparedStatements:
         if _EXECUTES.search(small_letters(text)) is None:
             return self._parser.parse(text, schema)
 
-        def prepared() -> list[Statement] | None:
+        def judge_prepared() -> list[Statement] | None:
             texts = self._texts_within(text)
             return (
                 None
@@ -78,7 +78,7 @@ class TSqlPreparedStatements:
                 else [statement for each in texts for statement in self._parser.parse(each, schema)]
             )
 
-        return judge_text(text, schema, prepared=prepared)
+        return judge_text(text, schema, prepared=judge_prepared)
 
     def executed_statements(self, text: str, schema: TargetSchema | None = None) -> list[str]:
         """Return what the text may execute by a number, each once. The text was parsed before."""

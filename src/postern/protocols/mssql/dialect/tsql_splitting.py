@@ -49,7 +49,7 @@ def split_tsql(text: str) -> ScriptSpans:
     """Return the statements' places; for a batch with code or variables, the place of the batch."""
     try:
         check_text(text)
-        placed, problem = _placed(text)
+        placed, problem = _place_tokens(text)
         if problem is not None:
             return ScriptSpans(whole(text), problem)
         batches = _split_at_go(text, placed)
@@ -61,7 +61,7 @@ def split_tsql(text: str) -> ScriptSpans:
 def batch_spans(text: str) -> tuple[BatchSpan, ...]:
     """Return the batches of a script, which GO separates. Raises UnreadableSql."""
     check_text(text)
-    placed, problem = _placed(text)
+    placed, problem = _place_tokens(text)
     if problem is not None:
         raise UnreadableSql(problem.message)
     spans: list[BatchSpan] = []
@@ -75,7 +75,7 @@ def batch_spans(text: str) -> tuple[BatchSpan, ...]:
     return tuple(spans)
 
 
-def _placed(text: str) -> tuple[list[_PlacedToken], SyntaxProblem | None]:
+def _place_tokens(text: str) -> tuple[list[_PlacedToken], SyntaxProblem | None]:
     placed: list[_PlacedToken] = []
     at = 0
     while at < len(text):

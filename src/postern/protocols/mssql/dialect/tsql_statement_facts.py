@@ -96,7 +96,7 @@ def _speaks_values(text: str) -> bool:
     """Return whether a text writes messages that are not literals."""
     for tokens in _pieces(text):
         if tokens[0].key in _SPEAKS or (tokens[0].key in ("BEGIN", "END") and _SPEAKS & {each.key for each in tokens}):
-            if any(token.kind is SqlTokenKind.VARIABLE or token.key in ("(", "+") for token in _said(tokens)):
+            if any(token.kind is SqlTokenKind.VARIABLE or token.key in ("(", "+") for token in _message_of(tokens)):
                 return True
             if len(tokens) == 1 and tokens[0].key == "THROW":
                 return True  # again, what it has caught
@@ -105,7 +105,7 @@ def _speaks_values(text: str) -> bool:
     return False
 
 
-def _said(tokens: Sequence[SqlToken]) -> Sequence[SqlToken]:
+def _message_of(tokens: Sequence[SqlToken]) -> Sequence[SqlToken]:
     """Return what a statement says, without the brackets of RAISERROR."""
     return tokens[2:-1] if key_at(tokens, 0) == "RAISERROR" and key_at(tokens, len(tokens) - 1) == ")" else tokens[1:]
 

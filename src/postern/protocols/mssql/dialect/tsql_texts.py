@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
 
-from postern.inspection.sql.identifiers import fold_identifier
+from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, closing, key_at
 
 _MOST: Final = 32
@@ -146,10 +146,10 @@ def _term(tokens: Sequence[SqlToken], of_variable: Callable[[str], Texts]) -> Te
         return _letter(inner)
     if called == "CAST":
         place = next((at for at, token in enumerate(inner) if token.key == "AS"), len(inner))
-        return _converted(inner[:place], text_type(inner, place + 1, 30), of_variable)
+        return _convert(inner[:place], text_type(inner, place + 1, 30), of_variable)
     if called == "CONVERT":
         parts = split(inner)
-        return _converted(parts[1], text_type(parts[0], 0, 30), of_variable) if len(parts) == 2 else None
+        return _convert(parts[1], text_type(parts[0], 0, 30), of_variable) if len(parts) == 2 else None
     return None
 
 
@@ -165,7 +165,7 @@ def _letter(tokens: Sequence[SqlToken]) -> Texts:
     return (chr(int(text)),) if text.isascii() and text.isdigit() and len(text) < 4 and int(text) < 128 else None
 
 
-def _converted(tokens: Sequence[SqlToken], kind: TextType | None, of_variable: Callable[[str], Texts]) -> Texts:
+def _convert(tokens: Sequence[SqlToken], kind: TextType | None, of_variable: Callable[[str], Texts]) -> Texts:
     if kind is None:
         return None
     if len(tokens) == 1 and tokens[0].kind is SqlTokenKind.NUMBER and tokens[0].text[:2] in ("0x", "0X"):

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from postern.inspection.lineage import relations as rel
 from postern.inspection.lineage.scope import NOTHING, Out, Sources, merge_sources, union
-from postern.inspection.sql.identifiers import fold_identifier
+from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.protocols.mssql.lineage.tsql_lineage_catalogue import Outs
 from postern.protocols.mssql.lineage.tsql_names import column_name
 from postern.protocols.mssql.lineage.tsql_queries import TsqlQueries
@@ -65,7 +65,7 @@ class TsqlChange:
         values = self._values()
         written = [(column, merge_sources(self._owner.resolve(self._one(expression)))) for column, expression in values]
         if self.target is None:
-            everything = union([sources for _, sources in written] + [self._inserted()])
+            everything = union([sources for _, sources in written] + [self._inserted_sources()])
             for table in self._tables:
                 self._owner.write(table.name, everything)
             return
@@ -128,7 +128,7 @@ class TsqlChange:
         listed = schema.expressions if isinstance(schema, exp.Schema) else ()
         return tuple([column_name(each.name) for each in listed])
 
-    def _inserted(self) -> Sources:
+    def _inserted_sources(self) -> Sources:
         if not isinstance(self._tree, exp.Insert) or not isinstance(self._tree.args.get("expression"), exp.Expr):
             return NOTHING
         return merge_sources(self._owner.resolve(self._queries.with_ctes(self._tree, self._source())))

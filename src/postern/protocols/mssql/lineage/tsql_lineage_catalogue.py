@@ -9,7 +9,7 @@ from typing import Final
 from postern.domain.targets.target_schema import ColumnRef, Key, Relation, TargetSchema
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, merge_sources, union
 from postern.inspection.lineage.views import Views, also_named
-from postern.inspection.sql.identifiers import fold_identifier
+from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.protocols.mssql.dialect.tsql_views import SYSTEM_SCHEMAS
 from postern.protocols.mssql.lineage.tsql_builtins import CALM_VIEWS, FUNCTIONS, OLD_VIEWS, QUOTING_OLD_VIEWS
 from postern.protocols.mssql.lineage.tsql_names import column_name

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from postern.inspection.lineage import relations as rel
 from postern.inspection.lineage.scope import WorkBudget
-from postern.inspection.sql.identifiers import fold_identifier
+from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.protocols.mssql.lineage.tsql_builtins import CALM_VARIABLES, IDENTITY_VARIABLES
 from postern.protocols.mssql.lineage.tsql_lineage_catalogue import OTHER_DATABASE, TsqlState
 from postern.protocols.mssql.lineage.tsql_names import column_name

@@ -13,7 +13,7 @@ from postern.domain.targets.target_schema import ColumnRef, Origin, TargetSchema
 from postern.inspection.lineage.answers import Outs, one_of, origin_of, spread
 from postern.inspection.lineage.scope import NOTHING
 from postern.inspection.lineage.unread import UnreadText
-from postern.inspection.sql.identifiers import fold_identifier
+from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.interception.events import Column
 from postern.protocols.mssql.lineage.tsql_lineage import TSqlLineage
 from postern.protocols.mssql.lineage.tsql_lineage_catalogue import TsqlState

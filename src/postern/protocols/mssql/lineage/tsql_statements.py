@@ -28,7 +28,7 @@ from postern.inspection.lineage.scope import (
     merge_sources,
     union,
 )
-from postern.inspection.sql.identifiers import fold_identifier
+from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.inspection.sql.judging import Draft, Judging, add_defined_object, by_first_words, verb_of
 from postern.inspection.sql.sql_tokens import (
     SqlToken,

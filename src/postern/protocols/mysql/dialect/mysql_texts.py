@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from postern.inspection.sql.identifiers import fold_identifier
+from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, closing, key_at
 from postern.protocols.mysql.dialect.mysql_words import READ_CHARSETS
 

@@ -1,11 +1,15 @@
-"""What the specification of SQL Server says about T-SQL. Each function imports what it returns."""
+"""The functions of SQL Server's `DialectSpec`, for `spec`. Each imports what it returns:
+
+    DialectSpec(name="tsql", parser=tsql_parser, names=tsql_names, lineage=tsql_lineage, facts=tsql_facts,
+                split=tsql_split)
+
+There is no check of encodings: the texts of a client are UTF-16, whatever its settings are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
-
-from postern.protocols.spec import DialectSpec
 
 if TYPE_CHECKING:
     from postern.domain.targets.target_schema import TargetSchema
@@ -48,8 +52,3 @@ def tsql_split() -> Callable[[str], ScriptSpans]:
     from postern.protocols.mssql.dialect.tsql_splitting import split_tsql
 
     return split_tsql
-
-
-TSQL: DialectSpec = DialectSpec(
-    name="tsql", parser=tsql_parser, names=tsql_names, lineage=tsql_lineage, facts=tsql_facts, split=tsql_split
-)
