@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,7 +20,7 @@ from postern.domain.secret import Secret
 from postern.errors import Denied, PosternError, ProtocolViolation, Unauthenticated, Unavailable
 from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.mssql.login import mssql_prelogin as pre
-from postern.protocols.mssql.login.mssql_login import MssqlClientLogin, MssqlTargetLogin, connect
+from postern.protocols.mssql.login.mssql_login import MssqlClientLogin, MssqlTargetGreeting, MssqlTargetLogin, connect
 from postern.protocols.mssql.login.mssql_login7 import (
     MssqlClientOptions,
     MssqlStartup,
@@ -137,10 +138,10 @@ def files() -> Iterator[certificates.TlsFiles]:
 
 
 @asynccontextmanager
-async def _served(serve: Serve, context: ssl.SSLContext | None) -> AsyncIterator[tuple[int, asyncio.Future[object]]]:
+async def _served(serve: Serve, context: ssl.SSLContext | None) -> AsyncIterator[tuple[int, asyncio.Future[Any]]]:
     """A listener for one connection, and what `serve` returns for it."""
     loop = asyncio.get_running_loop()
-    result: asyncio.Future[object] = loop.create_future()
+    result: asyncio.Future[Any] = loop.create_future()
 
     async def run(stream: StreamHandshake) -> None:
         try:
@@ -227,7 +228,7 @@ async def test_encryption_is_agreed_on_and_what_follows_arrives(
             (16, 0, 1000),
         )
         assert await stream.read(6) == b"behind"
-        client, startup = await result  # type: ignore[misc]
+        client, startup = await result
         assert startup == STARTUP
         assert client.encrypted == encrypted == stream.is_encrypted
         stream.close()
@@ -266,11 +267,11 @@ async def test_client_with_tds_8_begins_with_tls(files: certificates.TlsFiles) -
         startup = replace(STARTUP, options=replace(OPTIONS, version=k.TDS_80))
         writer.write(p.message(p.LOGIN, encode_login7(startup, "x")))
         packets = p.TdsPackets()
-        messages = []
+        messages: list[p.TdsPacket] = []
         while len(messages) < 2:
             messages += packets.feed(await reader.read(4096))
         assert k.TDS_80.to_bytes(4, "big") in messages[1].payload
-        client, read = await result  # type: ignore[misc]
+        client, read = await result
         assert (client.is_strict, client.encrypted, read.user) == (True, True, "bob")
         writer.close()
 
@@ -338,7 +339,7 @@ async def test_password_is_never_sent_with_less_protection_than_asked(
         stream.close()
 
 
-async def _logged_in(*tokens: bytes) -> object:
+async def _logged_in(*tokens: bytes) -> MssqlTargetGreeting:
     async with _served(_target(_prelogin(pre.NOT_SUPPORTED), ms.reply(*tokens)), None) as (port, _):
         stream = await _dial(port, None)
         try:
@@ -354,9 +355,9 @@ async def test_routing_is_followed_and_hidden_from_the_client() -> None:
     features = b"\xae\x0b\x01\0\0\0\x01\x0a\x01\0\0\0\x01\xff"
     ack = k.encode_login_ack(k.TDS_74, "Microsoft SQL Server\0\0", (16, 0, 1))
     greeting = await _logged_in(ack, routing, partner, features, ms.done())
-    assert greeting.routed_to == ("far", 1433)  # type: ignore[attr-defined]
-    assert greeting.program == "Microsoft SQL Server"  # type: ignore[attr-defined]
-    assert greeting.tokens == ack + b"\xae\x0a\x01\0\0\0\x01\xff" + ms.done()  # type: ignore[attr-defined]
+    assert greeting.routed_to == ("far", 1433)
+    assert greeting.program == "Microsoft SQL Server"
+    assert greeting.tokens == ack + b"\xae\x0a\x01\0\0\0\x01\xff" + ms.done()
 
 
 async def test_target_that_asks_for_windows_authentication_is_refused() -> None:
