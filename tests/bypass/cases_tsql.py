@@ -7,7 +7,7 @@ from __future__ import annotations
 from tests.bypass.lines import cases
 from tests.bypass.ordinary_tsql import ORDINARY
 
-from postern.inspection.sql.tsql import TSqlParser
+from postern.protocols.mssql.dialect.tsql_parser import TSqlParser
 
 __all__ = ["CASES", "ORDINARY", "SCHEMA", "parser"]
 
@@ -30,7 +30,7 @@ _LISTED: dict[str, list[tuple[str, ...]]] = {
         ("p ra", "SELECT a FROM t SHUTDOWN WITH NOWAIT"),
         ("p ra", "SELECT 1 KILL 53"),
         ("c ru", "SELECT 1 EXEC p"),
-        ("c ru", "SELECT 1 EXECUTE ('drop table t')"),
+        ("c rd", "SELECT 1 EXECUTE ('drop table t')"),
         ("p ra", "SELECT 1 EXEC xp_cmdshell 'dir'"),
         ("p ra", "SELECT 1 EXEC master..xp_cmdshell 'dir'"),
         ("c rg", "SELECT 1 GRANT CONTROL TO guest"),
@@ -140,15 +140,15 @@ _LISTED: dict[str, list[tuple[str, ...]]] = {
         ("u u", "SELECT {fn NOW()}"),
     ],
     "dynamic": [
-        ("c u", "EXEC ('DROP TABLE t')"),
+        ("c d", "EXEC ('DROP TABLE t')"),
         ("c u", "EXEC(@sql)"),
-        ("c u", "EXECUTE ('DROP' + ' TABLE t')"),
+        ("c d", "EXECUTE ('DROP' + ' TABLE t')"),
         ("c u", "EXEC ('DROP TABLE t') AT remote"),
-        ("c u", "EXEC sp_executesql N'DROP TABLE t'"),
-        ("c u", "sp_executesql N'DROP TABLE t'"),
+        ("c d", "EXEC sp_executesql N'DROP TABLE t'"),
+        ("c d", "sp_executesql N'DROP TABLE t'"),
         ("c u", "EXEC sys.sp_executesql @stmt = N'x'"),
-        ("c u", "EXEC [sp_executesql] N'DROP TABLE t'"),
-        ("c su", "DECLARE @s nvarchar(99) = 'DROP TABLE t'; EXEC (@s)"),
+        ("c d", "EXEC [sp_executesql] N'DROP TABLE t'"),
+        ("c sd", "DECLARE @s nvarchar(99) = 'DROP TABLE t'; EXEC (@s)"),
         ("c u", "EXEC dbo.my_procedure 1, 'x'"),
         ("c u", "my_procedure 1"),
         ("c su", "BEGIN my_procedure END"),
@@ -156,13 +156,13 @@ _LISTED: dict[str, list[tuple[str, ...]]] = {
         ("c u", "EXEC @r = my_procedure"),
         ("c u", "EXEC @procedure"),
         ("c u", "EXEC remote.db.dbo.p"),
-        ("c u", "EXEC sp_prepare @p OUTPUT, N'', N'DELETE FROM t'"),
-        ("c u", "EXEC sp_prepexec @p OUTPUT, N'', N'DELETE FROM t'"),
-        ("c u", "EXEC sp_cursoropen @c OUTPUT, N'DELETE FROM t'"),
+        ("c sw!", "EXEC sp_prepare @p OUTPUT, N'', N'DELETE FROM t'"),
+        ("c sw!", "EXEC sp_prepexec @p OUTPUT, N'', N'DELETE FROM t'"),
+        ("c sw!", "EXEC sp_cursoropen @c OUTPUT, N'DELETE FROM t'"),
         ("c u", "EXEC sp_msforeachtable 'DROP TABLE ?'"),
         ("c u", "EXEC sp_msforeachdb 'DROP TABLE ?'"),
         ("c wu", "INSERT INTO t EXEC p"),
-        ("c wu", "INSERT t EXEC ('SELECT 1')"),
+        ("c wr", "INSERT t EXEC ('SELECT 1')"),
         ("c ru", "SELECT dbo.f(1)"),
         ("c ru", "SELECT * FROM dbo.f(1)"),
         ("c ru", "SELECT a FROM t CROSS APPLY dbo.f(a)"),

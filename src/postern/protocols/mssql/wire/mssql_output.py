@@ -13,7 +13,7 @@ from postern.protocols.mssql.wire.mssql_types import MssqlType
 from postern.protocols.mssql.wire.mssql_value_forms import encode_content
 from postern.protocols.mssql.wire.mssql_values import cell_change, plain
 
-REFUSED_NUMBER: Final = 50000  # the number of errors that statements raise themselves
+REFUSED_NUMBER: Final = k.UNKNOWN_ERROR
 REFUSED_SEVERITY: Final = 16
 FATAL_SEVERITY: Final = 20  # clients close the connection
 _MAX_NUMBER: Final = 1 << 31

@@ -79,7 +79,7 @@ class TokenReader:
     """
 
     def __init__(self, wide: bool = True, *, most: int = MAX_TOKEN) -> None:
-        self._wide = wide
+        self.wide = wide
         self._most = most
         self._buffer = bytearray()
         self._need = 1
@@ -124,7 +124,7 @@ class TokenReader:
         end = len(buf)
         if code == k.COLMETADATA:
             try:
-                columns, after = k.read_columns(buf, pos + 1, end, self._wide)
+                columns, after = k.read_columns(buf, pos + 1, end, self.wide)
             except Truncated as more:
                 return None, -more.need
             if columns is not None:
@@ -133,7 +133,7 @@ class TokenReader:
         if code in (k.ROW, k.NBCROW):
             row_after = int(k.row_end(buf, pos, end, self._forms))
             return (self._row(buf, pos), row_after) if row_after > 0 else (None, row_after)
-        after = k.token_end(buf, pos, end, self._wide)
+        after = k.token_end(buf, pos, end, self.wide)
         return (self._other(buf, pos, int(after)), int(after)) if after > 0 else (None, int(after))
 
     def _row(self, buf: bytes, pos: int) -> ResultRow:
@@ -154,7 +154,7 @@ class TokenReader:
         if code == k.ENVCHANGE:
             return k.parse_environment(buf, pos, after)
         if code == k.RETURNVALUE:
-            return k.parse_return_value(buf, pos, after, self._wide)
+            return k.parse_return_value(buf, pos, after, self.wide)
         if code == k.LOGINACK:
             return k.parse_login_ack(buf, pos, after)
         if code == k.RETURNSTATUS:

@@ -371,6 +371,7 @@ def parse_login_ack(buf: bytes, pos: i64, end: i64) -> LoginAck:
 # Encoding
 
 SERVER: Final = "Postern"
+UNKNOWN_ERROR: Final = 50000  # the number of errors that statements raise themselves
 
 
 def encode_done(status: int, wide: bool, rows: int = 0, command: int = 0, code: int = DONE) -> bytes:

@@ -25,6 +25,7 @@ _WHOLE: Final = frozenset({t.INTN, t.INT2, t.INT4, t.INT8})
 _MONIES: Final = frozenset({t.MONEY, t.MONEY4, t.MONEYN})
 _OLD_TIMES: Final = frozenset({t.DATETIME, t.DATETIME4, t.DATETIMEN})
 _TEXT_VARIANT: Final = bytes((t.NVARCHAR, 7)) + bytes.fromhex("0904d00034") + (8000).to_bytes(2, "little")
+_WHOLE_VARIANTS: Final = t.BYTES | {t.GUID, t.DATE}
 _DECIMAL: Final = re.compile(rb"(-?)(\d+)(?:\.(\d+))?")
 _VECTOR_HEAD: Final = 8
 _BITS: Final[dict[bytes, bytes]] = {b"t": b"\1", b"f": b"\0"}
@@ -182,7 +183,7 @@ def variant(data: bytes) -> tuple[MssqlType, bytes]:
         kind = MssqlType(code, t.BYTE, len(value), "", properties[0], properties[1])
     elif code in t.SCALED:
         kind = t.read_type(bytes((code,)) + properties, 0, 2)[0]
-    elif code in (t.GUID, t.DATE, *t.BYTES):
+    elif code in _WHOLE_VARIANTS:
         kind = MssqlType(code, t.BYTE, len(value))
     else:
         raise ValueError(f"a variant of type {code:#04x}")
