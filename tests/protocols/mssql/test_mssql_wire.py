@@ -62,8 +62,6 @@ TALKS: dict[str, Talk] = {
         (TARGET, ms.reply(TWO_COLUMNS, ms.done(more=True, code=0xFF), ms.handle(7), ms.status(0), ms.done(code=0xFE))),
         (CLIENT, ms.rpc(ms.call(r.EXECUTE, ms.integer(7), ms.integer(1)))),
         (TARGET, ms.reply(A_RESULT, ms.done(3, more=True, code=0xFF), ms.status(0), ms.done(code=0xFE))),
-        (CLIENT, ms.rpc(ms.call(r.EXECUTE, ms.integer(7), ms.integer(1), flags=r.NO_METADATA))),
-        (TARGET, ms.reply(b"\x81\xff\xff", A_RESULT[len(TWO_COLUMNS) :], ms.done(3))),
         (CLIENT, ms.rpc(ms.call(r.UNPREPARE, ms.integer(7)))),
         (TARGET, ms.reply(ms.status(0), ms.done(code=0xFE))),
     ],
@@ -304,7 +302,6 @@ REFUSED: dict[str, Talk] = {
     "parameters by name in another order": [
         (CLIENT, ms.rpc(ms.call(r.EXECUTE_SQL, ms.nvarchar("@P1 int", "@params"), ms.nvarchar("drop", "@stmt"))))
     ],
-    "no description": [(CLIENT, ms.rpc(ms.call(r.EXECUTE_SQL, ms.nvarchar("select 1"), flags=r.NO_METADATA)))],
     "two statements that are prepared at once": [
         (CLIENT, ms.rpc(*[ms.call(r.PREPARE, ms.integer(None, status=1), ms.nvarchar(""), ms.nvarchar("x"))] * 2))
     ],
@@ -516,6 +513,7 @@ BAD_ANSWERS = {
     "unknown token": b"\x01",
     "rows without columns": ms.row(ms.int_cell(1)),
     "no end": A_RESULT,
+    "rows that are not described": b"\x81\xff\xff" + ms.row(ms.int_cell(1)),
     "an end that is none": A_RESULT + ms.done(3, more=True),
     "a login": k.encode_login_ack(k.TDS_74, "x", (1, 1, 1)),
     "an unknown type": ms.columns(ms.column("a", b"\x01")),
@@ -549,7 +547,7 @@ def test_completed_exchange_has_command_and_rows_or_error() -> None:
 def test_rows_of_a_cursor_belong_to_the_request_that_opened_it() -> None:
     watcher = Interceptor(lambda event: None)
     fetch = ms.rpc(ms.call(r.CURSOR_FETCH, ms.integer(9), ms.integer(2), ms.integer(0), ms.integer(9), flags=2))
-    rows = ms.reply(b"\x81\xff\xff", A_RESULT[len(TWO_COLUMNS) :], ms.done(3, more=True), ms.done(code=0xFE))
+    rows = ms.reply(A_RESULT, ms.done(3, more=True), ms.done(code=0xFE))
     effects = _say(new_link(MssqlWire(), watcher), [*CURSOR, (CLIENT, fetch), (TARGET, rows)])
     (seen,) = [event for event in watcher.seen if isinstance(event, Rows)]
     assert (seen.exchange, seen.began, seen.count) == (2, 1, 3)
@@ -625,3 +623,12 @@ def test_last_error_tells_clients_to_close(code: str) -> None:
     sent = sent_to(CLIENT, link.end(EndReason.KILLED, "killed", code))
     message = k.parse_message((data := p.TdsPackets().feed(sent)[0].payload), 0, len(data) - 13)
     assert (message.text, message.severity) == ("killed", 20)
+
+
+@pytest.mark.parametrize("flags", [r.NO_METADATA, r.REUSE_METADATA, r.NO_METADATA | r.WITH_RECOMPILE])
+@pytest.mark.parametrize("before", ["", "x" * 1000])
+def test_target_is_always_asked_to_describe_columns(before: str, flags: int) -> None:
+    calls = [ms.call("p", ms.nvarchar(before)), ms.call(r.EXECUTE_SQL, ms.nvarchar("select 1"), flags=flags)]
+    asked = [calls[0], ms.call(r.EXECUTE_SQL, ms.nvarchar("select 1"), flags=flags & r.WITH_RECOMPILE)]
+    effects = _say(new_link(MssqlWire()), [(CLIENT, ms.rpc(*calls, size=512))])
+    assert sent_to(TARGET, effects) == ms.rpc(*asked, size=512)

@@ -360,10 +360,8 @@ class MssqlBackend(Wire):
             return False
         self._done_status = k.DONE_MORE
         if columns is None:
-            handle = slot.handle
-            known = None if handle is None else handle.columns
-            self._layout = None if known is None or handle is None else MssqlLayout(known, handle.as_text)
-            self._skipper = RowSkipper([] if self._layout is None else self._layout.forms)
+            self._layout = None  # rows cannot follow
+            self._skipper = RowSkipper([])
             self._pos = after
             return False
         layout = MssqlLayout(columns)
@@ -379,9 +377,6 @@ class MssqlBackend(Wire):
     def _use_columns(self, layout: MssqlLayout) -> None:
         self._layout = layout
         self._skipper = RowSkipper(layout.forms)
-        handle = self.queue.slots[0].handle if self.queue.slots else None
-        if handle is not None:
-            self.queue.describe(handle, layout.described, layout.as_text)
 
     def _read_token(self, pieces: list[Piece]) -> bool:
         """Read any other token. Return True if it must be judged."""
@@ -456,10 +451,7 @@ class MssqlBackend(Wire):
         queue = self.queue
         if not number or slot.epoch != queue.epoch:
             return
-        handle = MssqlHandle(slot.text, slot.exchange)
-        queue.remember(role, number, handle)
-        if self._layout is not None:
-            queue.describe(handle, self._layout.described, self._layout.as_text)
+        queue.remember(role, number, MssqlHandle(slot.text, slot.exchange))
 
     def _read_status(self, after: int) -> bool:
         """Read what a procedure returned. Return True for a number that can be a value."""

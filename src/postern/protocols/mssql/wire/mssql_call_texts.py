@@ -15,7 +15,6 @@ from postern.protocols.mssql.wire.mssql_response_queue import (
     NO_HANDLE,
     OWN_NUMBER,
     STATEMENT_HANDLE,
-    MssqlHandle,
     MssqlPendingResponse,
     MssqlResponseQueue,
 )
@@ -46,10 +45,9 @@ HARMLESS: Final = frozenset({r.CURSOR_UNPREPARE, r.CURSOR_OPTION, r.CURSOR_CLOSE
 
 
 class CallReading:
-    """What a call runs. `problem` says why it cannot be judged, and `hint` what to do. `needs_columns`: its result has
-    no description."""
+    """What a call runs. `problem` says why it cannot be judged, and `hint` what to do."""
 
-    __slots__ = ("hint", "needs_columns", "phase", "problem", "text", "values")
+    __slots__ = ("hint", "phase", "problem", "text", "values")
 
     def __init__(self, text: str, values: tuple[bytes | None, ...] = (), phase: Phase = RUN) -> None:
         self.text = text
@@ -57,7 +55,6 @@ class CallReading:
         self.phase = phase
         self.problem = ""
         self.hint = ""
-        self.needs_columns = False
 
 
 def system_number(name: str) -> int:
@@ -126,11 +123,6 @@ def read_call(call: RpcCall, slot: MssqlPendingResponse, queue: MssqlResponseQue
     else:
         reading = CallReading(_call_text(call), values_of(call.parameters))
         slot.outputs += tuple([NO_HANDLE for parameter in call.parameters if parameter.is_output])
-    if call.flags & (r.NO_METADATA | r.REUSE_METADATA) and not reading.problem:
-        reading.needs_columns = True
-        if slot.handle is None or slot.handle.columns is None:
-            reading.problem = "this request asks for a result without a description of its columns, which is unknown"
-            reading.hint = "Send it once without the option fNoMetaData."
     return reading
 
 
@@ -159,8 +151,6 @@ def _read_statement(call: RpcCall, number: int, slot: MssqlPendingResponse, queu
     slot.outputs += tuple(outputs)
     slot.text = text
     slot.prepared = phase is Phase.PREPARE
-    if roles:
-        slot.handle = MssqlHandle(text, slot.exchange)
     old = int_value(call, 0) if number in (r.PREPARE_EXECUTE, r.CURSOR_PREPARE_EXECUTE) else None
     if old:  # it is replaced
         queue.forget(STATEMENT_HANDLE, old)
@@ -188,7 +178,6 @@ def _read_execution(call: RpcCall, number: int, slot: MssqlPendingResponse, queu
             outputs.append(_role_of_output(number, at))
     slot.outputs += tuple(outputs)
     slot.text = statement.text
-    slot.handle = statement
     return CallReading(statement.text, values)
 
 
@@ -204,7 +193,6 @@ def _read_fetch(call: RpcCall, slot: MssqlPendingResponse, queue: MssqlResponseQ
     cursor = None if number is None else queue.cursors.get(number)
     if cursor is None:
         return _unreadable(call, f"there is no cursor with the handle {number}")
-    slot.handle = cursor
     slot.began = cursor.began
     slot.outputs += tuple([OWN_NUMBER for parameter in call.parameters if parameter.is_output])
     return CallReading("")

@@ -223,10 +223,12 @@ class MssqlFrontend:
         slot = request.slot
         calls = r.read_calls(payload, r.after_headers(payload, self.queue.wide), self.queue.wide)
         for call in calls:
+            if call.flags & r.UNDESCRIBED:
+                request.raw = _described(request.raw, call)
             reading = read_call(call, slot, self.queue)
             if reading is None:
                 continue
-            if len(calls) > 1 and not reading.problem and (any(slot.outputs) or reading.needs_columns):
+            if len(calls) > 1 and not reading.problem and any(slot.outputs):
                 reading.problem = "this procedure is called together with others, so its result cannot be recognised"
                 reading.hint = "Send it in a message of its own."
             self._ask_call(request, reading)
@@ -257,6 +259,17 @@ class MssqlFrontend:
         request.operations.append(
             Operation(request.slot.exchange, text, truncated=truncated, pipelined=bool(self.queue.slots))
         )
+
+
+def _described(raw: bytes, call: r.RpcCall) -> bytes:
+    """Return packets in which a call asks for a description of its columns: without it, rows cannot be read."""
+    left = call.flags_at
+    pos = 0
+    while left >= int(p.packet_size(raw, pos)) - p.HEAD:
+        left -= int(p.packet_size(raw, pos)) - p.HEAD
+        pos += int(p.packet_size(raw, pos))
+    pos += p.HEAD + left
+    return raw[:pos] + bytes((raw[pos] & ~r.UNDESCRIBED,)) + raw[pos + 1 :]
 
 
 _FIRST_TYPES: Final = frozenset({p.BATCH, p.RPC, p.ATTENTION, p.BULK, p.TRANSACTION})

@@ -57,6 +57,7 @@ NUMBERS: Final = {name: number for number, name in NAMES.items()}
 WITH_RECOMPILE: Final = 0x01
 NO_METADATA: Final = 0x02
 REUSE_METADATA: Final = 0x04
+UNDESCRIBED: Final = NO_METADATA | REUSE_METADATA  # the result comes without a description of its columns
 
 # Status of a parameter
 BY_REFERENCE: Final = 0x01
@@ -96,14 +97,16 @@ class RpcParameter:
 
 
 class RpcCall:
-    """A call of a procedure. `number` is 0 if it is called by a name that is none of NAMES."""
+    """A call of a procedure. `number` is 0 if it is called by a name that is none of NAMES. Its flags are at `flags_at`
+    in the message."""
 
-    __slots__ = ("flags", "name", "number", "parameters")
+    __slots__ = ("flags", "flags_at", "name", "number", "parameters")
 
-    def __init__(self, name: str, number: int, flags: int, parameters: list[RpcParameter]) -> None:
+    def __init__(self, name: str, number: int, flags: int, flags_at: int, parameters: list[RpcParameter]) -> None:
         self.name = name
         self.number = number
         self.flags = flags
+        self.flags_at = flags_at
         self.parameters = parameters
 
 
@@ -157,20 +160,20 @@ def _read_call(buf: bytes, pos: i64, end: i64, wide: bool) -> tuple[RpcCall, i64
         name = buf[after:stop].decode(t.UTF16, "surrogatepass")
         number = NUMBERS.get(name.lower(), 0)
         after = stop
-    pos, after = after, require(after, 2, end)
-    flags = int(uint16(buf, pos))
+    at, after = after, require(after, 2, end)
+    flags = int(uint16(buf, at))
     parameters: list[RpcParameter] = []
     while after < end:
         if buf[after] in _SEPARATORS:
             code = buf[after]
             if (code == _BATCH_71) == wide and code != 0xFE:
                 raise ProtocolViolation(f"calls are separated by {code:#04x}, which this version of TDS does not do")
-            return RpcCall(name, number, flags, parameters), after + 1
+            return RpcCall(name, number, flags, int(at), parameters), after + 1
         parameter, after = _read_parameter(buf, after, end, wide)
         parameters.append(parameter)
         if len(parameters) > MAX_PARAMETERS:
             raise ProtocolViolation(f"a procedure is called with more than {MAX_PARAMETERS} parameters")
-    return RpcCall(name, number, flags, parameters), after
+    return RpcCall(name, number, flags, int(at), parameters), after
 
 
 def _read_parameter(buf: bytes, pos: i64, end: i64, wide: bool) -> tuple[RpcParameter, i64]:

@@ -20,7 +20,6 @@ from collections import deque
 from typing import Final
 
 from postern.errors import ProtocolViolation
-from postern.protocols.mssql.wire.mssql_tokens import MssqlColumn
 
 # Kinds of entries
 REQUEST: Final = 0
@@ -36,21 +35,16 @@ OWN_NUMBER: Final = 3  # a number about a cursor, which the server chooses
 MAX_HANDLES: Final = 65_536
 MAX_TEXTS: Final = 64 << 20  # characters of prepared statements
 MAX_OWED: Final = 65_536
-MAX_DESCRIBED: Final = 64 << 20  # bytes of descriptions that are stored for handles
 
 
 class MssqlHandle:
-    """A prepared statement, or a cursor. `began`: the exchange that opened the cursor. `columns` describe its last
-    result, None if that is unknown; of these, the client gets `as_text` as texts."""
+    """A prepared statement, or a cursor. `began`: the exchange that opened the cursor."""
 
-    __slots__ = ("as_text", "began", "columns", "described", "text")
+    __slots__ = ("began", "text")
 
     def __init__(self, text: str, began: int = 0) -> None:
         self.text = text
         self.began = began
-        self.columns: list[MssqlColumn] | None = None
-        self.as_text: frozenset[int] = frozenset()
-        self.described = 0
 
 
 class MssqlPendingResponse:
@@ -61,7 +55,6 @@ class MssqlPendingResponse:
         "data",
         "epoch",
         "exchange",
-        "handle",
         "is_bulk_begin",
         "kind",
         "outputs",
@@ -77,7 +70,6 @@ class MssqlPendingResponse:
         self.text = ""  # of the statement, if the request prepares one or opens a cursor
         self.prepared = False  # the statement is described, and does not run
         self.outputs: tuple[int, ...] = ()  # what the output parameters are
-        self.handle: MssqlHandle | None = None  # whose rows are returned
         self.epoch = 0
         self.prefix = b""  # tokens for the client before the response
         self.data = b""  # REFUSED: the tokens of the response
@@ -90,7 +82,6 @@ class MssqlResponseQueue:
     __slots__ = (
         "bulk_allowed",
         "cursors",
-        "described",
         "epoch",
         "exchange",
         "in_transaction",
@@ -107,7 +98,6 @@ class MssqlResponseQueue:
         self.statements: dict[int, MssqlHandle] = {}
         self.cursors: dict[int, MssqlHandle] = {}
         self.texts = 0
-        self.described = 0
         self.epoch = 0  # counts resets: later requests cannot use the handles of earlier ones
         self.exchange = 0
         self.in_transaction = False
@@ -140,24 +130,13 @@ class MssqlResponseQueue:
         handle = (self.cursors if role == CURSOR_HANDLE else self.statements).pop(number, None)
         if handle is not None:
             self.texts -= len(handle.text)
-            self.described -= handle.described
-            handle.described = 0
-
-    def describe(self, handle: MssqlHandle, columns: list[MssqlColumn], as_text: frozenset[int]) -> None:
-        """Store the columns of a handle's result, for results that come without a description."""
-        size = sum([len(column.raw) for column in columns])
-        self.described += size - handle.described
-        handle.described = size
-        handle.columns, handle.as_text = columns, as_text
-        if self.described > MAX_DESCRIBED:
-            raise ProtocolViolation(f"results whose columns take more than {MAX_DESCRIBED} bytes on one connection")
 
     def reset(self) -> None:
         """The session is reset to its state at login: no handle is valid any more."""
         self.epoch += 1
         self.statements.clear()
         self.cursors.clear()
-        self.texts = self.described = 0
+        self.texts = 0
         self.bulk_allowed = False
 
     @property
