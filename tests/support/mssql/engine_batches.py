@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlglot import tokenize
 from sqlglot.errors import TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 from tests.support.mssql.sqlserver_errors import SqlError, syntax_error
 
 _STARTS: Final = frozenset(
@@ -99,9 +99,9 @@ class _Reader:
             return self._attempt()
         if first == "BEGIN" and second not in ("TRAN", "TRANSACTION", "DISTRIBUTED"):
             self.pos += 1
-            body = Block(list(self.steps(("END",))))
+            block = Block(list(self.steps(("END",))))
             self._expect("END")
-            return body
+            return block
         if first in ("IF", "WHILE"):
             self.pos += 1
             condition = self._condition()

@@ -57,10 +57,11 @@ class SqlCatalogue:
             f"SELECT name, type, sql FROM {master} WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY name"
         )
         found = []
+        views, synonyms = self.texts(database, "view"), self.texts(database, "synonym")
         for stored, kind, text in rows.fetchall():
-            if not stored.startswith(("sys.", "information_schema.", "@", "procedures/")):
+            if not stored.startswith(("sys.", "information_schema.", "@", "procedures/")) and stored not in synonyms:
                 schema, _, name = stored.rpartition(".")
-                found.append(SqlObject(database, schema or "dbo", name, stored, kind == "view", text))
+                found.append(SqlObject(database, schema or "dbo", name, stored, kind == "view", views.get(stored, text)))
         return found
 
     def columns(self, database: str, stored: str) -> list[SqlColumn]:
@@ -74,6 +75,13 @@ class SqlCatalogue:
     def keys(self, database: str, stored: str) -> list[str]:
         rows = self.connection.execute(f"PRAGMA \"{database}\".table_xinfo('{stored}')").fetchall()
         return [name for _, name, *_, key, _ in sorted(rows, key=lambda row: row[5]) if key]
+
+    def texts(self, database: str, kind: str) -> dict[str, str]:
+        """Return what `store_text` keeps, by name."""
+        if database == "temp":
+            return {}
+        rows = self.connection.execute(f'SELECT name, text FROM "{database}"."procedures/texts" WHERE kind = ?', (kind,))
+        return dict(rows.fetchall())
 
     def databases(self) -> list[str]:
         names = [name for _, name, _ in self.connection.execute("PRAGMA database_list").fetchall()]
@@ -163,7 +171,7 @@ def _modules(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
         if it.is_view:
             yield it.id, it.text
     for name, text in catalogue.procedures():
-        yield object_number(f"{database}.{name}"), text
+        yield object_number(f"{database}.{name}"), f"CREATE PROCEDURE {name} {text}"
 
 
 def _key_columns(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
@@ -201,6 +209,28 @@ def _routines(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
 
 def _principals(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
     yield "dbo", 1, "S", "SQL_USER", "dbo"
+
+
+def _properties(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
+    stored = catalogue.connection.execute(f'SELECT * FROM "{database}"."procedures/properties"').fetchall()
+    for kind, description, table, column, name, value in stored:
+        for it in catalogue.objects(database):
+            if it.name.lower() == table:
+                names = [described.name.lower() for described in catalogue.columns(database, it.stored)]
+                yield kind, description, it.id, names.index(column) + 1 if column else 0, name, value
+
+
+def _synonyms(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
+    for name, base in catalogue.texts(database, "synonym").items():
+        row = (name, object_number(f"{database}.{name}"), None, 1, 0, "SN", "SYNONYM")
+        yield (*row, "2026-01-01 00:00:00.000", "2026-01-01 00:00:00.000", 0, base)
+
+
+def _computed(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
+    texts = catalogue.texts(database, "computed")
+    for it, place, column in _every_column(catalogue, database):
+        if (text := texts.get(f"{it.stored}/{column.name}")) is not None:
+            yield it.id, column.name, place, text, 0
 
 
 def _empty(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
@@ -267,7 +297,7 @@ VIEWS: Final[dict[str, tuple[list[tuple[str, str]], Callable[[SqlCatalogue, str]
     "sys.tables": (_OBJECTS, _of_kind("U ")),
     **dict.fromkeys(("sys.views", "sys.all_views"), (_OBJECTS, _of_kind("V "))),
     "sys.procedures": (_OBJECTS, _of_kind("P ")),
-    "sys.synonyms": ([*_OBJECTS, ("base_object_name", "nvarchar(1035)")], _empty),
+    "sys.synonyms": ([*_OBJECTS, ("base_object_name", "nvarchar(1035)")], _synonyms),
     **dict.fromkeys(
         ("sys.columns", "sys.all_columns"),
         (
@@ -281,7 +311,7 @@ VIEWS: Final[dict[str, tuple[list[tuple[str, str]], Callable[[SqlCatalogue, str]
     ),
     "sys.computed_columns": (
         _described("object_id int,name,column_id int,definition nvarchar(4000),is_hidden bit"),
-        _empty,
+        _computed,
     ),
     "sys.types": (
         _described(
@@ -295,7 +325,7 @@ VIEWS: Final[dict[str, tuple[list[tuple[str, str]], Callable[[SqlCatalogue, str]
     ),
     "sys.extended_properties": (
         _described("class tinyint,class_desc,major_id int,minor_id int,name,value sql_variant"),
-        _empty,
+        _properties,
     ),
     "sys.database_principals": (
         _described("name,principal_id int,type char(1),type_desc,default_schema_name"),

@@ -179,7 +179,7 @@ class ColumnTypes:
 
 def _column(node: exp.Column, sources: Sources) -> SqlColumn | None:
     wanted, table = node.name.lower(), node.table.lower()
-    for name, columns in reversed(sources.items()):
+    for name, columns in reversed(list(sources.items())):
         if table not in ("", name):
             continue
         for column in columns:

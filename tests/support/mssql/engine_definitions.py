@@ -29,6 +29,7 @@ _DROP: Final = re.compile(r"DROP\s+(TABLE|VIEW|PROC|PROCEDURE|INDEX|DATABASE)\s+
 _ADD_COLUMN: Final = re.compile(rf"ALTER\s+TABLE\s+{_NAME}\s+ADD\s+(?!CONSTRAINT)(.+)", _FLAGS)
 _DROP_COLUMN: Final = re.compile(rf"ALTER\s+TABLE\s+{_NAME}\s+DROP\s+COLUMN\s+(\S+)", _FLAGS)
 _CREATE_DATABASE: Final = re.compile(r"CREATE\s+DATABASE\s+\[?(\w+)\]?.*", _FLAGS)
+_CREATE_SYNONYM: Final = re.compile(rf"CREATE\s+SYNONYM\s+{_NAME}\s+FOR\s+{_NAME}\s*", _FLAGS)
 _TRUNCATE: Final = re.compile(rf"TRUNCATE\s+TABLE\s+{_NAME}\s*", _FLAGS)
 _IDLE: Final = re.compile(
     r"(?:CREATE|ALTER|DROP)\s+(SCHEMA|LOGIN|USER|ROLE|DATABASE|TYPE|STATISTICS|SEQUENCE|SYNONYM|INDEX|TABLE)\b.*", _FLAGS
@@ -63,6 +64,8 @@ def create_table(session: EngineSession, database: str, name: str, body: str) ->
     session.run_sqlite(f'CREATE TABLE "{database}"."{name}" ({parts})')
     for trigger in checks_of(database, name, definition):
         session.run_sqlite(trigger)
+    for column, text in definition.computed if database != "temp" else ():
+        session.store_text("computed", f"{name}/{column}", text)
 
 
 def _table(session: EngineSession, name: str, body: str) -> None:
@@ -72,13 +75,18 @@ def _table(session: EngineSession, name: str, body: str) -> None:
 def _view(session: EngineSession, name: str, columns: str | None, query: str) -> None:
     database, stored = session.place_of(table_of(name))
 
-    def resolve(table: exp.Table) -> tuple[str, str]:
-        return session.resolve(table)
-
-    body = Translation(resolve, {}).sqlite(parse(query.strip().rstrip(";"))).replace(f'"{database}".', "")
+    body = Translation(session.resolve, {}).sqlite(parse(query.strip().rstrip(";"))).replace(f'"{database}".', "")
     names = "(" + columns.replace("[", '"').replace("]", '"') + ")" if columns else ""
     session.run_sqlite(f'DROP VIEW IF EXISTS "{database}"."{stored}"')
     session.run_sqlite(f'CREATE VIEW "{database}"."{stored}" {names} AS {body}')
+    listed = f" ({columns})" if columns else ""
+    session.store_text("view", stored, f"CREATE VIEW {name}{listed} AS {query}")
+
+
+def _synonym(session: EngineSession, name: str, base: str) -> None:
+    """A synonym is a view of all columns, which the catalogue does not list as one."""
+    _view(session, name, None, f"SELECT * FROM {base}")
+    session.store_text("synonym", session.place_of(table_of(name))[1], base.strip())
 
 
 def _procedure(session: EngineSession, name: str, rest: str) -> None:
@@ -143,6 +151,7 @@ _WORKS: Final = (
     (_CREATE_VIEW, _view),
     (_CREATE_PROCEDURE, _procedure),
     (_CREATE_INDEX, _index),
+    (_CREATE_SYNONYM, _synonym),
     (_DROP, _drop),
     (_ADD_COLUMN, _add_column),
     (_DROP_COLUMN, _drop_column),

@@ -70,7 +70,7 @@ def _datepart(name: str, value: SqlValue) -> SqlValue:
         "week": int(moment.strftime("%U")) + 1,
         "millisecond": moment.microsecond // 1000,
     }
-    return computed[part] if part in computed else int(getattr(moment, part))
+    return int(computed[part] if part in computed else getattr(moment, part))
 
 
 def _dateadd(name: str, amount: SqlValue, value: SqlValue) -> SqlValue:
@@ -156,7 +156,8 @@ def _datalength(value: SqlValue) -> SqlValue:
 def _variant_property(value: SqlValue, name: str) -> SqlValue:
     if isinstance(value, str) and value.startswith(VARIANT):
         kind = parse_type(value[1:].split(VARIANT, 1)[0])
-        return {"basetype": kind.name, "precision": kind.precision, "scale": kind.scale}.get(name.lower())
+        properties: dict[str, SqlValue] = {"basetype": kind.name, "precision": kind.precision, "scale": kind.scale}
+        return properties.get(name.lower())
     return {int: "int", float: "float", str: "nvarchar", bytes: "varbinary"}.get(type(value))
 
 
@@ -278,7 +279,7 @@ PLAIN: Final[dict[str, Callable[..., SqlValue]]] = {
     "connectionproperty": lambda name: {"net_transport": "TCP", "auth_scheme": "SQL"}.get(name.lower()),
     "fulltextserviceproperty": lambda *_: 0,
 }
-_PROPERTIES: Final = {
+_PROPERTIES: Final[dict[str, SqlValue]] = {
     "productversion": "16.0.1000.6",
     "productlevel": "RTM",
     "edition": "Developer Edition (64-bit)",

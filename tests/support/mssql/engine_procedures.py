@@ -188,9 +188,9 @@ def _columns_of(more: Sequence[str]) -> SystemProcedure:
                 kind = column.type
                 number = _ODBC_TYPES.get(kind.name, -9)
                 nullable = "YES" if column.nullable else "NO"
-                start = [session.database, found.schema, found.name, column.name, number, kind.name, kind.precision]
-                middle = [kind.size, kind.scale, 10, int(column.nullable), None, None, number, None, kind.size]
-                extra = [0, 0, 0, int(column.identity), *([None] * 6)] if more else []
+                start: list[SqlValue] = [session.database, found.schema, found.name, column.name, number, kind.name, kind.precision]
+                middle: list[SqlValue] = [kind.size, kind.scale, 10, int(column.nullable), None, None, number, None, kind.size]
+                extra: list[SqlValue] = [0, 0, 0, int(column.identity), *([None] * 6)] if more else []
                 rows.append([*start, *middle, place, nullable, *extra, 0])
         yield from _result(described, rows)
 

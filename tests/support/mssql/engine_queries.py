@@ -176,7 +176,7 @@ def _change(session: EngineSession, tree: exp.Expr) -> Iterator[SqlEvent]:
     count = len(rows) if returning is not None else max(cursor.rowcount, 0)
     if isinstance(tree, exp.Insert) and connection.total_changes > before:
         session.globals["identity"] = _identity(session)
-    if into is not None:
+    if into:
         yield from _store(session, _quoted(session, into if isinstance(into, exp.Table) else into.this), None, rows)
         return
     session.globals["rowcount"] = count

@@ -28,6 +28,7 @@ _SCRIPT: Final = """
 PRAGMA "{name}".journal_mode = WAL;
 PRAGMA "{name}".synchronous = OFF;
 CREATE TABLE IF NOT EXISTS "{name}"."procedures/" (name TEXT PRIMARY KEY COLLATE NOCASE, body TEXT);
+CREATE TABLE IF NOT EXISTS "{name}"."procedures/texts" (kind TEXT, name TEXT COLLATE NOCASE, text TEXT, UNIQUE (kind, name));
 CREATE TABLE IF NOT EXISTS "{name}"."procedures/properties" (class, class_desc, major, minor, name, value);
 """
 
@@ -130,8 +131,8 @@ class EngineSession:
     # -- What functions read -----------------------------------------------------------------------------------------
 
     def global_value(self, name: str) -> SqlValue:
-        fixed = {"version": VERSION, "servername": "TESTSERVER", "language": "us_english", "options": 5432}
-        fixed |= {"max_precision": 38, "microsoftversion": 0x100003E8, "datefirst": 7, "fetch_status": -1}
+        fixed: dict[str, SqlValue] = {"version": VERSION, "servername": "TESTSERVER", "language": "us_english", "options": 5432}
+        fixed.update(max_precision=38, microsoftversion=0x100003E8, datefirst=7, fetch_status=-1)
         return self.globals[name] if name in self.globals else fixed.get(name)
 
     def object_id(self, name: str, kind: str = "") -> SqlValue:
@@ -159,6 +160,11 @@ class EngineSession:
 
     def procedures(self) -> list[tuple[str, str]]:
         return self.connection.execute(f'SELECT name, body FROM "{self.database}"."procedures/"').fetchall()
+
+    def store_text(self, kind: str, name: str, text: str) -> None:
+        """Keep a text as it was written: of a view, a synonym's object, or a computed column."""
+        statement = f'INSERT OR REPLACE INTO "{self.database}"."procedures/texts" VALUES (?, ?, ?)'
+        self.run_sqlite(statement, (kind, name, text))
 
     # -- Names -------------------------------------------------------------------------------------------------------
 

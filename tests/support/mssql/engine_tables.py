@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import sqlglot
-from sqlglot.tokens import Token
+from sqlglot.tokenizer_core import Token
 from tests.support.mssql import sqlserver_types as t
 from tests.support.mssql.engine_columns import UNKNOWN
 from tests.support.mssql.engine_translation import rewrite
@@ -29,6 +29,7 @@ class TableDefinition:
     columns: list[tuple[str, SqlType]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     identity: str = ""
+    computed: list[tuple[str, str]] = field(default_factory=list)
 
 
 def declared_column(name: str, declared: str, *, not_null: bool, key: bool) -> SqlColumn:
@@ -122,7 +123,9 @@ def _references(body: str, tokens: Sequence[Token]) -> str:
 def _column(body: str, tokens: list[Token], definition: TableDefinition) -> None:
     name, place = tokens[0].text, 1
     if len(tokens) > 1 and tokens[1].text.upper() == "AS":
-        definition.parts.append(f"{_quoted(name)} AS {_slice(body, tokens[2 : _group(tokens, 2)])}")
+        text = _slice(body, tokens[2 : _group(tokens, 2)])
+        definition.parts.append(f"{_quoted(name)} AS {text.replace('[', chr(34)).replace(']', chr(34))}")
+        definition.computed.append((name, text))
         return
     while place + 1 < len(tokens) and tokens[place + 1].text == ".":
         place += 2

@@ -10,7 +10,7 @@ from typing import Final
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 from tests.support.mssql.engine_functions import PLAIN
 from tests.support.mssql.sqlserver_errors import syntax_error
 from tests.support.mssql.sqlserver_types import SqlType
@@ -178,7 +178,8 @@ class Translation:
         if isinstance(node, exp.National):
             return exp.Literal.string(node.name)
         if isinstance(node, exp.Collate):
-            return node.this
+            inner: exp.Expr = node.this
+            return inner
         if isinstance(node, exp.Fetch):
             return exp.Limit(expression=node.args.get("count"))
         if isinstance(node, exp.Column) and node.args.get("db"):
@@ -194,7 +195,7 @@ def _both_numbers(node: exp.Binary) -> bool:
 def _source_type(node: exp.Expr, types: Mapping[str, SqlType]) -> str:
     """Return the type that a CAST begins from, if it is told: a sql_variant has to know it."""
     if isinstance(node, exp.Anonymous) and node.name in ("f_cast", "f_try_cast"):
-        return node.expressions[1].name
+        return str(node.expressions[1].name)
     if isinstance(node, exp.Placeholder):
         node = exp.Parameter(this=exp.Var(this=node.name.removeprefix("v_")))
     return str(types[node.name.lower()]) if isinstance(node, exp.Parameter) and node.name.lower() in types else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import ssl
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -201,6 +202,12 @@ class TdsConnection:
             writer.done(tokens.DONE, tokens.ERROR, None)
         except Interrupted:
             pass
+        except (TdsClosed, BadRequest):
+            raise
+        except Exception as error:  # of the test server, which its fixture reports
+            traceback.print_exc()
+            writer.message(SqlError(50_001, f"the test server has failed: {error!r}"))
+            writer.done(tokens.DONE, tokens.ERROR, None)
         attention, self.stream.attention_waits = self.stream.attention_waits, False
         writer.end(interrupted=attention)
         if attention:

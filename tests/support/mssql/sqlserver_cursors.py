@@ -72,7 +72,7 @@ class ServerCursors:
     def _prepared(self, variable: SqlVariable) -> tuple[str, list[tuple[str, SqlType]]]:
         found = self.prepared.get(_number(variable))
         if found is None:
-            raise SqlError(8179, f"Could not find prepared statement with handle {variable.value}.", state=4)
+            raise SqlError(8179, f"Could not find prepared statement with handle {variable.value!r}.", state=4)
         return found
 
     def unprepare(self, call: ProcedureCall, variables: list[SqlVariable]) -> Iterator[SqlEvent]:
@@ -119,7 +119,7 @@ class ServerCursors:
     def _cursor(self, variable: SqlVariable) -> ServerCursor:
         cursor = self.open_.get(_number(variable))
         if cursor is None:
-            raise SqlError(16909, f"sp_cursor: The cursor identifier value provided ({variable.value}) is not valid.")
+            raise SqlError(16909, f"sp_cursor: The cursor identifier value provided ({variable.value!r}) is not valid.")
         return cursor
 
     def fetch(self, call: ProcedureCall, variables: list[SqlVariable]) -> Iterator[SqlEvent]:

@@ -156,8 +156,8 @@ class RpcCalls:
         handle = variables[0].value
         statement = self.prepared.get(handle) if isinstance(handle, int) else None
         if statement is None:
-            raise SqlError(8179, f"Could not find prepared statement with handle {handle}.", state=4)
-        yield from self._run(statement, call.parameters[1:], variables[1:])
+            raise SqlError(8179, f"Could not find prepared statement with handle {handle!r}.", state=4)
+        yield from self._run(statement, list(call.parameters[1:]), variables[1:])
 
     def _run(self, statement: PreparedStatement, given: list[RpcParameter], sources: list[SqlVariable]) -> Iterator[SqlEvent]:
         by_name = {item.name.lstrip("@").lower(): source for item, source in zip(given, sources, strict=True)}
@@ -181,7 +181,7 @@ class RpcCalls:
     def _unprepare(self, call: ProcedureCall, variables: list[SqlVariable]) -> Iterator[SqlEvent]:
         handle = variables[0].value
         if not isinstance(handle, int) or self.prepared.pop(handle, None) is None:
-            raise SqlError(8179, f"Could not find prepared statement with handle {handle}.", state=4)
+            raise SqlError(8179, f"Could not find prepared statement with handle {handle!r}.", state=4)
         yield ProcedureReturned(0)
 
 

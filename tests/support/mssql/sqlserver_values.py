@@ -140,7 +140,7 @@ def _time(kind: SqlType, value: SqlValue) -> bytes:
     moment -= timedelta(minutes=offset)
     seconds = moment.hour * 3600 + moment.minute * 60 + moment.second
     ticks = (seconds * 10_000_000 + hundreds) // 10 ** (7 - kind.scale)
-    data = ticks.to_bytes(time_size(kind.scale), "little")
+    data: bytes = ticks.to_bytes(time_size(kind.scale), "little")
     if kind.name != "time":
         data += (moment.toordinal() - 1).to_bytes(3, "little")
     return data + struct.pack("<h", offset) if kind.name == "datetimeoffset" else data
