@@ -157,9 +157,8 @@ def run_script(stream: socket.socket, text: str) -> tuple[int, bytes]:
 def test_script_runs_each_batch_and_its_recording_is_text(stream: socket.socket) -> None:
     text = "print 'begun'\nselect 1 as a, N'ü' as b, 0x0102 as c\nGO\ncreate table #t (a int); insert into #t values (1), (2)"
     code, shown = run_script(stream, text)
-    assert code == 0
-    renderer = MssqlTextRenderer()
-    (piece,) = renderer.feed(shown)
+    assert code == 0, MssqlTextRenderer().feed(shown)
+    (piece,) = MssqlTextRenderer().feed(shown)
     assert piece == ("o", "begun\na\tb\tc\n1\tü\t0x0102\n(1 row affected)\n(2 rows affected)\n".encode())
 
 
@@ -195,9 +194,8 @@ def test_recording_has_errors_and_messages_with_their_numbers(stream: socket.soc
 @pytest.mark.parametrize("version", [0x71000001, 0x72090002, 0x74000004])
 def test_recording_of_each_version_is_read(mssql: SqlServer, version: int) -> None:
     text = "print 'x'; select id, email from customers; select cast('grün' as varchar(10)) as word, 5.25 as number"
-    connection = pytds.connect(
-        dsn=HOST, port=mssql.port, user=USER, password=PASSWORD, database=DATABASE, tds_version=version
-    )
+    login = {"user": USER, "password": PASSWORD, "database": DATABASE, "autocommit": True}
+    connection = pytds.connect(dsn=HOST, port=mssql.port, tds_version=version, **login)
     with connection:
         stream = connection._tds_socket.main_session._transport
         script = MssqlScript(text)

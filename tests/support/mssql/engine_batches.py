@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,6 +18,8 @@ _STARTS: Final = frozenset(
     "CLOSE DEALLOCATE DBCC KILL RECONFIGURE CHECKPOINT".split()
 )
 _ONLY_ON_A_NEW_LINE: Final = frozenset("OPEN CLOSE KILL SAVE THROW CHECKPOINT RECONFIGURE BREAK CONTINUE".split())
+# Words behind which the tokenizer does not look for tokens.
+_RAW: Final = re.compile(r"\b(?:PRINT|FETCH|SHOW|CALL|EXPLAIN|OPTIMIZE|PREPARE|VACUUM|RENAME|END|STATISTICS)\b", re.IGNORECASE)
 _QUERIES: Final = frozenset("SELECT INSERT UPDATE DELETE MERGE".split())
 
 
@@ -61,7 +64,7 @@ Step = Plain | Block | Branch | Loop | Attempt
 def split(text: str) -> list[Step]:
     """Return the steps of a batch. Raises SqlError for what is no T-SQL."""
     try:
-        tokens = list(tokenize(text, read="tsql"))
+        tokens = list(tokenize(_RAW.sub(lambda word: word[0][:-1] + "_", text), read="tsql"))
     except TokenError as error:
         raise SqlError(105, f"Unclosed quotation mark: {error}", 15) from None
     reader = _Reader(text, tokens)
@@ -82,7 +85,7 @@ class _Reader:
         if place >= len(self.tokens) or self.tokens[place].token_type in (TokenType.STRING, TokenType.NATIONAL_STRING):
             return ""
         token = self.tokens[place]
-        return "" if self.text[token.start] in '["' else token.text.upper()
+        return "" if self.text[token.start] in '["' else self.text[token.start : token.end + 1].upper()
 
     def steps(self, until: tuple[str, ...]) -> Iterator[Step]:
         while self.pos < len(self.tokens):

@@ -143,10 +143,10 @@ def _sys_columns(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
 def _sys_objects(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
     for it in catalogue.objects(database):
         number = 1 if it.schema == "dbo" else object_number(it.schema)
-        code, name = ("V ", "VIEW") if it.is_view else ("U ", "USER_TABLE")
+        code, name = ("V", "VIEW") if it.is_view else ("U", "USER_TABLE")
         yield it.name, it.id, None, number, 0, code, name, "2026-01-01 00:00:00.000", "2026-01-01 00:00:00.000", 0
     for procedure, _ in catalogue.procedures():
-        row = (procedure, object_number(f"{database}.{procedure}"), None, 1, 0, "P ", "SQL_STORED_PROCEDURE")
+        row = (procedure, object_number(f"{database}.{procedure}"), None, 1, 0, "P", "SQL_STORED_PROCEDURE")
         yield (*row, "2026-01-01 00:00:00.000", "2026-01-01 00:00:00.000", 0)
 
 
@@ -294,9 +294,9 @@ VIEWS: Final[dict[str, tuple[list[tuple[str, str]], Callable[[SqlCatalogue, str]
     ),
     "sys.schemas": (_described("name,schema_id int,principal_id int"), _schemas),
     **dict.fromkeys(("sys.objects", "sys.all_objects"), (_OBJECTS, _sys_objects)),
-    "sys.tables": (_OBJECTS, _of_kind("U ")),
-    **dict.fromkeys(("sys.views", "sys.all_views"), (_OBJECTS, _of_kind("V "))),
-    "sys.procedures": (_OBJECTS, _of_kind("P ")),
+    "sys.tables": (_OBJECTS, _of_kind("U")),
+    **dict.fromkeys(("sys.views", "sys.all_views"), (_OBJECTS, _of_kind("V"))),
+    "sys.procedures": (_OBJECTS, _of_kind("P")),
     "sys.synonyms": ([*_OBJECTS, ("base_object_name", "nvarchar(1035)")], _synonyms),
     **dict.fromkeys(
         ("sys.columns", "sys.all_columns"),
