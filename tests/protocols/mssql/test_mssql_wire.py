@@ -632,3 +632,35 @@ def test_target_is_always_asked_to_describe_columns(before: str, flags: int) -> 
     asked = [calls[0], ms.call(r.EXECUTE_SQL, ms.nvarchar("select 1"), flags=flags & r.WITH_RECOMPILE)]
     effects = _say(new_link(MssqlWire()), [(CLIENT, ms.rpc(*calls, size=512))])
     assert sent_to(TARGET, effects) == ms.rpc(*asked, size=512)
+
+
+DOCUMENT = ms.columns(ms.column("JSON_F52E2B61-18A1-11d1-B105-00805F49916B", ms.text_type(0)))
+
+
+@pytest.mark.parametrize("size", CHUNKS)
+@pytest.mark.parametrize("secret_at", range(0, 2033, 509))
+def test_value_in_two_pieces_of_a_document_is_found(secret_at: int, size: int) -> None:
+    document = f'{{"a":"{"x" * 2020}{SECRET}{"y" * (2020 + secret_at)}"}}'
+    rows = [ms.row(ms.max_cell(document[at : at + 2033], 8000)) for at in range(0, len(document), 2033)]
+
+    def decide(event: Event) -> Verdict | None:
+        if isinstance(event, Rows):
+            (text,) = event.texts(0)
+            event.replace(0, [text.replace(SECRET.encode(), b"#")])
+            return REPLACE
+        return None
+
+    talk = [(CLIENT, ms.batch("for json")), (TARGET, ms.reply(DOCUMENT, *rows, ms.done(len(rows))))]
+    shown = ms.shown(sent_to(CLIENT, _say(new_link(MssqlWire(), Interceptor(decide)), talk, size)))
+    assert (SECRET.encode() in shown, shown.count(b"x"), shown.count(b"y")) == (False, 2020, 2020 + secret_at)
+    assert shown.endswith(ms.done(len(rows)).replace(b"\0", b"") + b"<end>")
+
+
+def test_document_of_more_than_can_be_judged_is_withheld() -> None:
+    rows = [ms.row(ms.max_cell("x" * 500, 8000))] * 10
+    link = new_link(MssqlWire(max_message=5000), Interceptor(lambda event: None))
+    talk = [(CLIENT, ms.batch("for json")), (TARGET, ms.reply(DOCUMENT, *rows, ms.done(10)))]
+    shown = ms.shown(sent_to(CLIENT, _say(link, talk, 512)))
+    assert b"a document is larger than the 5000 bytes" in shown
+    assert b"xxx" not in shown
+    assert not link.awaiting_response

@@ -93,7 +93,7 @@ def columns(*described: bytes) -> bytes:
 
 
 def text_cell(text: str | None) -> bytes:
-    return b"\xff\xff" if text is None else struct.pack("<H", 2 * len(text)) + utf16(text)
+    return b"\xff\xff" if text is None else struct.pack("<H", len(utf16(text))) + utf16(text)
 
 
 def max_cell(text: str, chunk: int = 8) -> bytes:

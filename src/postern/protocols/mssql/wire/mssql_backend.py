@@ -325,11 +325,23 @@ class MssqlBackend(Wire):
                 break
             count += 1
             pos = after
-        if not count:
+        if not count or (layout.is_document and not self._is_complete_document(pieces, pos)):
             return False
         slot = self.queue.slots[0]
         self._judge(MssqlRows(slot.exchange, layout, buf[self._pos : pos], int(count), slot.began), pos)
         return True
+
+    def _is_complete_document(self, pieces: list[Piece], pos: i64) -> bool:
+        """Return True if all rows of a document have arrived, of which those up to `pos` are complete."""
+        size = pos - self._pos
+        if size > self.max_message:
+            self._withhold(pieces, "a document")
+            return False
+        end: i64 = len(self._buf)
+        if pos < end and self._buf[pos] != k.ROW and self._buf[pos] != k.NBCROW:
+            return True
+        self._need = end + (1 if size < _PATIENT or self._is_last else size >> 2)
+        return False
 
     def _judge(self, event: MssqlEvent, after: i64) -> None:
         """Let this event be judged, which ends there."""

@@ -3,6 +3,9 @@
 A row is a ROW token with all values, or an NBCROW token with a bit for each column that is NULL, and the other values.
 Only columns that are needed are cut out, and only rows with a replaced cell are rebuilt. Texts are searched as UTF-8,
 whatever the code page of their column. A text that is replaced is cut to the column's size.
+
+FOR XML and FOR JSON return one document, in pieces of 2,033 characters over several rows. All of these rows are one
+block, in which the only column has one text: a value can be in two pieces.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from postern.protocols.mssql.wire.mssql_values import cell_change, fill_value, f
 Cells = list[bytes | None]  # of one column, row by row, without lengths; None is NULL
 
 HIDDEN: Final = b"****"
+_XML_NAME: Final = "XML_F52E2B61-18A1-11d1-B105-00805F49916B"
+_JSON_NAME: Final = "JSON_F52E2B61-18A1-11d1-B105-00805F49916B"
 
 
 def hidden_type() -> MssqlType:
@@ -44,11 +49,17 @@ class MssqlLayout:
         self.forms: Final = [kind.form for kind in self.types]
         self.columns: Final[tuple[Column, ...]] = tuple([_column(column) for column in columns])
         self.searched: Final = [column.kind is not TextKind.OPAQUE for column in self.columns]
+        self.is_document: Final = (
+            len(columns) == 1
+            and columns[0].name in (_XML_NAME, _JSON_NAME)
+            and bool(columns[0].type.codec)
+            and not as_text
+        )
 
 
 def _column(column: MssqlColumn) -> Column:
     kind = text_kind_of(column.type)
-    return Column(column.name, kind)
+    return Column(column.name, TextKind.JSON if column.name == _JSON_NAME and column.type.codec else kind)
 
 
 class MssqlRows(Rows):
@@ -115,13 +126,17 @@ class MssqlRows(Rows):
         kind = self._layout.sent_types[column]
         if self._is_opaque(column):
             return []
-        return [plain(kind, cell) for cell in self._cells(column) if cell is not None]
+        texts = [plain(kind, cell) for cell in self._cells(column) if cell is not None]
+        return [b"".join(texts)] if self._layout.is_document and texts else texts
 
     def _is_opaque(self, column: int) -> bool:
         return not self._layout.searched[column] and column not in self._layout.as_text
 
     def replace(self, column: int, texts: list[bytes]) -> None:
         if self._is_opaque(column) and not texts:
+            return
+        if self._layout.is_document:
+            self._replace_document(texts)
             return
         old = self._before = self._cells(column)
         if len(texts) != len(old) - old.count(None):
@@ -138,8 +153,37 @@ class MssqlRows(Rows):
         self._new[column] = new
         self.is_changed = True
 
+    def _replace_document(self, texts: list[bytes]) -> None:
+        """Cut a document into as many pieces as it had."""
+        self._before = self._cells(0)
+        old = self.texts(0)
+        if len(texts) != len(old):
+            raise ValueError(f"{len(texts)} texts given for a document that has {len(old)}")
+        if texts == old:
+            return
+        text = texts[0].decode("utf-8", "replace")
+        kind = self._layout.types[0]
+        size = -(-len(text) // self.count) or 1
+        pieces = [text[at : at + size] for at in range(0, size * self.count, size)]
+        self._new[0] = [fit_text(kind, piece.encode()) for piece in pieces]
+        self.is_changed = True
+
+    def _change_document(self, by: Change) -> tuple[int, int]:
+        self._before = self._cells(0)
+        texts = self.texts(0)
+        if not texts:
+            return 0, 0
+        kind = MssqlType(t.NVARCHAR, t.PLP, t.UNLIMITED, "utf-8")
+        new = cell_change(kind, by)(texts[0])
+        if new == texts[0]:
+            return 0, 0
+        self._replace_document([new or b""])
+        return self.count, len(texts[0])
+
     def change(self, column: int, by: Change) -> tuple[int, int]:
         kind = self._layout.sent_types[column]
+        if self._layout.is_document and not isinstance(by, Fill):
+            return self._change_document(by)
         if column in self._layout.as_text:
             return self._hide(column, by)
         if isinstance(by, Fill):
