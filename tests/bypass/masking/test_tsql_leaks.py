@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import pytest
 from tests.bypass.masking.attacks_tsql import FORMS, attacks
 
 from postern.domain.targets.target_schema import ColumnRef, Relation, TargetSchema
@@ -35,10 +38,21 @@ def columns_that_show_nothing(lineage: TSqlLineage, texts: tuple[str, ...]) -> l
     return [str(out.name) for out in last if out.sources is not None and MASKED not in out.sources]
 
 
-def test_every_form_of_a_masked_column_has_it_among_its_origins_on_every_way() -> None:
+def leaks(chosen: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
     lineage = TSqlLineage()
-    leaks = [f"{name}: {texts[-1]}" for name, texts in attacks() if columns_that_show_nothing(lineage, texts)]
-    assert not leaks, f"{len(leaks)} of {len(list(attacks()))} attacks show the column:\n" + "\n".join(leaks)
+    return [f"{name}: {texts[-1]}" for name, texts in chosen if columns_that_show_nothing(lineage, texts)]
+
+
+def test_some_forms_on_every_way_and_every_form_on_some_ways_show_the_column() -> None:
+    """The whole product takes half a minute; this is every 13th of it, which has every form and every way."""
+    found = leaks(list(attacks())[::13])
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
+def test_every_form_on_every_way_shows_the_column() -> None:
+    found = leaks(attacks())
+    assert not found, f"{len(found)} attacks hide the column:\n" + "\n".join(found)
 
 
 def test_corpus_has_thousands_of_attacks_with_different_texts() -> None:

@@ -49,9 +49,7 @@ class TsqlChange:
             return target
         folded = fold_identifier(target.name)
         listed = _names(self._queries, _listed_tables(self._tree))
-        aliased = [
-            table for table in listed if table.alias is not None and fold_identifier(table.alias.name) == folded
-        ]
+        aliased = [table for table in listed if table.alias is not None and fold_identifier(table.alias.name) == folded]
         if aliased:
             table = aliased[0]
             return rel.TableName(table.name, table.schema) if len(aliased) == 1 else None
