@@ -73,6 +73,12 @@ def has_loop(batch: Sequence[SqlToken]) -> bool:
     return any(token.key in ("WHILE", "GOTO") for token in batch)
 
 
+def texts_of_batch(batch: Sequence[SqlToken]) -> BatchTexts:
+    """Return the texts of a batch's variables, before its first statement."""
+    is_straight = not any(token.key in ("IF", "ELSE", "WHILE", "GOTO", "TRY", "CATCH") for token in batch)
+    return BatchTexts(loops=has_loop(batch), straight=is_straight)
+
+
 _CODE = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER"})
 QUERIES: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE")
 
@@ -106,7 +112,7 @@ class _Judge:
         found: list[Statement] = []
         before = self._texts
         for batch in batches:
-            self._texts = BatchTexts(has_loop(batch))
+            self._texts = texts_of_batch(batch)
             found += self._batch(batch)
         self._texts = before
         return tuple(found)

@@ -42,7 +42,9 @@ class TSqlSessionLineage:
 
     def record_gap(self) -> None:
         """Record that statements were forwarded unseen: they may have changed anything."""
-        self._state = TsqlState(everything=True, lost=True, queried=True, numbered=True, elsewhere=True, as_other=True)
+        self._state = TsqlState(
+            everything=True, lost=True, queried=True, numbered=True, planned=True, elsewhere=True, as_other=True
+        )
 
     def record_reset(self) -> None:
         """Record that the session was reset for another user of its connection: temporary tables and cursors are gone.
