@@ -1,7 +1,5 @@
 SELECT email FROM users
 SELECT * FROM users
-SELECT u.*, o.note FROM users u JOIN orders o ON o.user_id = u.id
-SELECT o.*, u.email FROM users AS u INNER JOIN orders AS o ON o.id = u.id
 SELECT EMAIL, Name, "city" FROM USERS
 SELECT UPPER(email), LOWER(name), LEN(email), LEFT(name, 6), RIGHT(email, 1), REVERSE(email) FROM users
 SELECT SUBSTRING(email, 1, 7), REPLACE(name, 'U', 'V'), CHARINDEX('1', email), STUFF(name, 1, 1, 'x'), LTRIM(email) FROM users
@@ -71,7 +69,6 @@ SELECT 1 AS id, email AS x INTO #t FROM users ;; DELETE FROM #t WHERE id = 2 ;; 
 SELECT email AS x INTO #t FROM users ;; DROP TABLE #t; SELECT name AS x INTO #t FROM users; SELECT x FROM #t
 SELECT email INTO #t FROM users; SELECT t.email, u.name FROM #t t JOIN users u ON 1 = 1
 DECLARE c CURSOR FOR SELECT email, name FROM users; OPEN c; FETCH NEXT FROM c
-DECLARE @a nvarchar(50); DECLARE c CURSOR FOR SELECT email FROM users; OPEN c; FETCH NEXT FROM c INTO @a; SELECT @a AS a
 SELECT email FROM users; SELECT note FROM orders; SELECT name AS n FROM users
 SET NOCOUNT ON SELECT email FROM users SELECT note FROM orders
 DECLARE @e nvarchar(50); SELECT @e = email FROM users; SELECT @e AS e INTO #t; SELECT e FROM #t

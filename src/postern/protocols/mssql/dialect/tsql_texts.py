@@ -13,7 +13,7 @@ from itertools import product
 from typing import Final
 
 from postern.inspection.sql.identifier_folding import fold_identifier
-from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, closing, key_at
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, closing, key_at, words_of
 
 _MOST: Final = 32
 _LONGEST: Final = 64 * 1024  # characters in total
@@ -70,8 +70,20 @@ def text_type(tokens: Sequence[SqlToken], place: int, default: int) -> TextType 
     return TextType(length, _WIDE[name], name in ("CHAR", "NCHAR"))
 
 
+# Names that start with @@ and are the server's. Any other can be a user's variable.
+SERVER_VARIABLES: Final = words_of(
+    """
+    @@connections @@cpu_busy @@cursor_rows @@datefirst @@dbts @@def_sortorder_id @@default_langid @@error @@fetch_status
+    @@identity @@idle @@io_busy @@langid @@language @@lock_timeout @@max_connections @@max_precision @@microsoftversion
+    @@nestlevel @@options @@pack_received @@pack_sent @@packet_errors @@procid @@remserver @@rowcount @@servername
+    @@servicename @@spid @@textsize @@timeticks @@total_errors @@total_read @@total_write @@trancount @@version
+    """
+)
+
+
 def is_user_variable(token: SqlToken) -> bool:
-    return token.kind is SqlTokenKind.VARIABLE and token.text.startswith("@") and not token.text.startswith("@@")
+    is_variable = token.kind is SqlTokenKind.VARIABLE and token.text.startswith("@")
+    return is_variable and token.text.lower() not in SERVER_VARIABLES
 
 
 def variable_name(token: SqlToken) -> str:
