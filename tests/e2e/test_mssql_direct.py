@@ -154,9 +154,7 @@ def test_login_is_refused_with_a_number(mssql: SqlServer, login: dict[str, str],
 
 def test_routing_sends_the_client_to_another_server(mssql: SqlServer) -> None:
     with running_sqlserver(routed=(HOST, mssql.port)) as router:
-        with pytds.connect(
-            dsn=HOST, port=router.port, user=USER, password=PASSWORD, database=DATABASE
-        ) as connection:
+        with pytds.connect(dsn=HOST, port=router.port, user=USER, password=PASSWORD, database=DATABASE) as connection:
             cursor = connection.cursor()
             cursor.execute("select 'routed'")
             assert cursor.fetchall() == [("routed",)]

@@ -60,7 +60,7 @@ class DriverAddress:
 
 @dataclass(frozen=True)
 class SqlServerDriver:
-    """A driver with one way to encrypt. `encrypted` is how the server sees that; `lacks` are tasks that it does not have."""
+    """A driver with one way to encrypt. `encrypted` is how the server sees that; `lacks` are tasks that it has not."""
 
     name: str
     encryption: str
@@ -98,7 +98,9 @@ _NODE_TIMES: Final = "2024-02-29 00:00:00.000 2024-02-29 13:14:15.123 2024-02-29
 _GO_TIMES: Final = (
     "2024-02-29 00:00:00.000000 2024-02-29 13:14:15.123000 2024-02-29 13:14:15.123456 0001-01-01 13:14:15.000000"
 )
-_GO_DECIMALS: Final = "31322e3530 332e32353030"  # it returns decimals as the bytes of their text, and GUIDs as they come
+_GO_DECIMALS: Final = (
+    "31322e3530 332e32353030"  # it returns decimals as the bytes of their text, and GUIDs as they come
+)
 _NODE: Final = {"types": _VALUES.format(decimal="12.5 3.25", times=_NODE_TIMES, guid=_GUID)}
 _GO: Final = {"types": _VALUES.format(decimal=_GO_DECIMALS, times=_GO_TIMES, guid="ff19966f868b11d0b42d00c04fc964ff")}
 _JAVA: Final = {

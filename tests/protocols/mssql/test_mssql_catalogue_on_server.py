@@ -155,7 +155,8 @@ def run_script(stream: socket.socket, text: str) -> tuple[int, bytes]:
 
 
 def test_script_runs_each_batch_and_its_recording_is_text(stream: socket.socket) -> None:
-    text = "print 'begun'\nselect 1 as a, N'ü' as b, 0x0102 as c\nGO\ncreate table #t (a int); insert into #t values (1), (2)"
+    first = "print 'begun'\nselect 1 as a, N'ü' as b, 0x0102 as c"
+    text = f"{first}\nGO\ncreate table #t (a int); insert into #t values (1), (2)"
     code, shown = run_script(stream, text)
     assert code == 0, MssqlTextRenderer().feed(shown)
     (piece,) = MssqlTextRenderer().feed(shown)
@@ -165,7 +166,9 @@ def test_script_runs_each_batch_and_its_recording_is_text(stream: socket.socket)
 def test_script_ends_with_the_first_batch_that_fails(stream: socket.socket) -> None:
     code, shown = run_script(stream, "select 1/0\nGO\nselect 'not run'\nGO")
     assert code == 1
-    assert MssqlTextRenderer().feed(shown) == [("e", b"Msg 8134, Level 16, State 1: Divide by zero error encountered.\n")]
+    assert MssqlTextRenderer().feed(shown) == [
+        ("e", b"Msg 8134, Level 16, State 1: Divide by zero error encountered.\n")
+    ]
 
 
 def test_recording_of_a_call_is_a_table_with_types(stream: socket.socket) -> None:

@@ -13,14 +13,19 @@ from sqlglot.tokenizer_core import Token, TokenType
 from tests.support.mssql.sqlserver_errors import SqlError, syntax_error
 
 _STARTS: Final = frozenset(
-    "SELECT WITH INSERT UPDATE DELETE MERGE CREATE ALTER DROP TRUNCATE DECLARE SET USE PRINT RAISERROR THROW BEGIN "
-    "COMMIT ROLLBACK SAVE IF ELSE WHILE BREAK CONTINUE RETURN WAITFOR EXEC EXECUTE END GRANT REVOKE DENY OPEN FETCH "
-    "CLOSE DEALLOCATE DBCC KILL RECONFIGURE CHECKPOINT".split()
+    {
+        *("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "ALTER", "DROP", "TRUNCATE", "DECLARE"),
+        *("SET", "USE", "PRINT", "RAISERROR", "THROW", "BEGIN", "COMMIT", "ROLLBACK", "SAVE", "IF", "ELSE", "WHILE"),
+        *("BREAK", "CONTINUE", "RETURN", "WAITFOR", "EXEC", "EXECUTE", "END", "GRANT", "REVOKE", "DENY", "OPEN"),
+        *("FETCH", "CLOSE", "DEALLOCATE", "DBCC", "KILL", "RECONFIGURE", "CHECKPOINT"),
+    }
 )
-_ONLY_ON_A_NEW_LINE: Final = frozenset("OPEN CLOSE KILL SAVE THROW CHECKPOINT RECONFIGURE BREAK CONTINUE".split())
+_ONLY_ON_A_NEW_LINE: Final = frozenset({"OPEN", "CLOSE", "KILL", "SAVE", "THROW", "CHECKPOINT", "BREAK", "CONTINUE"})
 # Words behind which the tokenizer does not look for tokens.
-_RAW: Final = re.compile(r"\b(?:PRINT|FETCH|SHOW|CALL|EXPLAIN|OPTIMIZE|PREPARE|VACUUM|RENAME|END|STATISTICS)\b", re.IGNORECASE)
-_QUERIES: Final = frozenset("SELECT INSERT UPDATE DELETE MERGE".split())
+_RAW: Final = re.compile(
+    r"\b(?:PRINT|FETCH|SHOW|CALL|EXPLAIN|OPTIMIZE|PREPARE|VACUUM|RENAME|END|STATISTICS)\b", re.IGNORECASE
+)
+_QUERIES: Final = frozenset(["SELECT", "INSERT", "UPDATE", "DELETE", "MERGE"])
 
 
 @dataclass(frozen=True)
@@ -194,9 +199,11 @@ class _Reader:
         if first in ("GRANT", "REVOKE", "DENY"):
             return "ON" not in used and "TO" not in used
         if first in ("CREATE", "ALTER", "DROP"):
-            return (word in ("DELETE", "UPDATE") and last == "ON") or (
-                word == "SET" and (before[-1] in ("DELETE", "UPDATE") or first == "ALTER")
-            ) or (first == "ALTER" and word in ("DROP", "ALTER", "WITH") and len(used) < 6)
+            return (
+                (word in ("DELETE", "UPDATE") and last == "ON")
+                or (word == "SET" and (before[-1] in ("DELETE", "UPDATE") or first == "ALTER"))
+                or (first == "ALTER" and word in ("DROP", "ALTER", "WITH") and len(used) < 6)
+            )
         if first == "DECLARE":
             return last == "FOR" and word == "SELECT"
         return self._continues_query(first, used, word)

@@ -15,11 +15,36 @@ from tests.support.mssql.sqlserver_values import SqlValue
 
 Row = tuple[SqlValue, ...]
 TYPE_IDS: Final = {
-    **{"image": 34, "text": 35, "uniqueidentifier": 36, "date": 40, "time": 41, "datetime2": 42, "datetimeoffset": 43},
-    **{"tinyint": 48, "smallint": 52, "int": 56, "smalldatetime": 58, "real": 59, "money": 60, "datetime": 61},
-    **{"float": 62, "sql_variant": 98, "ntext": 99, "bit": 104, "decimal": 106, "numeric": 108, "smallmoney": 122},
-    **{"bigint": 127, "varbinary": 165, "varchar": 167, "binary": 173, "char": 175, "timestamp": 189},
-    **{"nvarchar": 231, "nchar": 239, "xml": 241},
+    "image": 34,
+    "text": 35,
+    "uniqueidentifier": 36,
+    "date": 40,
+    "time": 41,
+    "datetime2": 42,
+    "datetimeoffset": 43,
+    "tinyint": 48,
+    "smallint": 52,
+    "int": 56,
+    "smalldatetime": 58,
+    "real": 59,
+    "money": 60,
+    "datetime": 61,
+    "float": 62,
+    "sql_variant": 98,
+    "ntext": 99,
+    "bit": 104,
+    "decimal": 106,
+    "numeric": 108,
+    "smallmoney": 122,
+    "bigint": 127,
+    "varbinary": 165,
+    "varchar": 167,
+    "binary": 173,
+    "char": 175,
+    "timestamp": 189,
+    "nvarchar": 231,
+    "nchar": 239,
+    "xml": 241,
 }
 
 
@@ -53,15 +78,16 @@ class SqlCatalogue:
     def objects(self, database: str) -> list[SqlObject]:
         """Return tables and views, of temporary ones only the session's own."""
         master = "temp.sqlite_master" if database == "temp" else f'"{database}".sqlite_master'
-        rows = self.connection.execute(
-            f"SELECT name, type, sql FROM {master} WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY name"
-        )
+        wanted = "type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+        rows = self.connection.execute(f"SELECT name, type, sql FROM {master} WHERE {wanted} ORDER BY name")
         found = []
         views, synonyms = self.texts(database, "view"), self.texts(database, "synonym")
         for stored, kind, text in rows.fetchall():
             if not stored.startswith(("sys.", "information_schema.", "@", "procedures/")) and stored not in synonyms:
                 schema, _, name = stored.rpartition(".")
-                found.append(SqlObject(database, schema or "dbo", name, stored, kind == "view", views.get(stored, text)))
+                found.append(
+                    SqlObject(database, schema or "dbo", name, stored, kind == "view", views.get(stored, text))
+                )
         return found
 
     def columns(self, database: str, stored: str) -> list[SqlColumn]:
@@ -80,7 +106,9 @@ class SqlCatalogue:
         """Return what `store_text` keeps, by name."""
         if database == "temp":
             return {}
-        rows = self.connection.execute(f'SELECT name, text FROM "{database}"."procedures/texts" WHERE kind = ?', (kind,))
+        rows = self.connection.execute(
+            f'SELECT name, text FROM "{database}"."procedures/texts" WHERE kind = ?', (kind,)
+        )
         return dict(rows.fetchall())
 
     def databases(self) -> list[str]:
@@ -97,7 +125,10 @@ class SqlCatalogue:
         self.connection.execute(f'CREATE TABLE IF NOT EXISTS temp."{view}" ({defined})')
         self.connection.execute(f'DELETE FROM temp."{view}"')
         places = ", ".join("?" for _ in columns)
-        self.connection.executemany(f'INSERT INTO temp."{view}" VALUES ({places})', list(rows(self, "temp" if database == "tempdb" else database)))
+        self.connection.executemany(
+            f'INSERT INTO temp."{view}" VALUES ({places})',
+            list(rows(self, "temp" if database == "tempdb" else database)),
+        )
         return True
 
 
@@ -117,9 +148,14 @@ def _columns(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
         kind = column.type
         size = kind.size if kind.name in t.SIZED else None
         numeric = kind.name in (*t.INTEGERS, "decimal", "numeric", *t.FLOATS, *t.MONEYS)
-        precision = kind.precision or {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19, "float": 53, "real": 24}.get(
-            kind.name
-        )
+        precision = kind.precision or {
+            "tinyint": 3,
+            "smallint": 5,
+            "int": 10,
+            "bigint": 19,
+            "float": 53,
+            "real": 24,
+        }.get(kind.name)
         collation = kind.collation.name if kind.is_text else None
         yield (
             *(database, it.schema, it.name, column.name, place, None, "YES" if column.nullable else "NO", kind.name),
@@ -254,7 +290,8 @@ VIEWS: Final[dict[str, tuple[list[tuple[str, str]], Callable[[SqlCatalogue, str]
         _described(
             "TABLE_CATALOG,TABLE_SCHEMA,TABLE_NAME,COLUMN_NAME,ORDINAL_POSITION int,COLUMN_DEFAULT nvarchar(4000),"
             "IS_NULLABLE varchar(3),DATA_TYPE,CHARACTER_MAXIMUM_LENGTH int,CHARACTER_OCTET_LENGTH int,"
-            "NUMERIC_PRECISION tinyint,NUMERIC_SCALE int,DATETIME_PRECISION smallint,COLLATION_NAME,DOMAIN_SCHEMA,DOMAIN_NAME"
+            "NUMERIC_PRECISION tinyint,NUMERIC_SCALE int,DATETIME_PRECISION smallint,COLLATION_NAME,DOMAIN_SCHEMA,"
+            "DOMAIN_NAME"
         ),
         _columns,
     ),

@@ -40,7 +40,9 @@ class ColumnTypes:
             left, right = self.of_query(query.left, sources), self.of_query(query.right, sources)
             if len(left) != len(right):
                 return left
-            return [replace(a, type=self._common(a.type, b.type), nullable=True) for a, b in zip(left, right, strict=True)]
+            return [
+                replace(a, type=self._common(a.type, b.type), nullable=True) for a, b in zip(left, right, strict=True)
+            ]
         if isinstance(query, exp.Subquery):
             return self.of_query(query.this, sources)
         if not isinstance(query, exp.Select):
@@ -51,7 +53,9 @@ class ColumnTypes:
             columns += self._of_item(item, local)
         return columns
 
-    def _local_sources(self, query: exp.Select, outer: dict[str, Sequence[SqlColumn]]) -> dict[str, Sequence[SqlColumn]]:
+    def _local_sources(
+        self, query: exp.Select, outer: dict[str, Sequence[SqlColumn]]
+    ) -> dict[str, Sequence[SqlColumn]]:
         local = {}
         from_ = query.args.get("from_")
         items = [from_.this] if from_ is not None else []
@@ -126,7 +130,9 @@ class ColumnTypes:
         if isinstance(node, exp.Sum | exp.Avg):
             kind = self.of_value(node.this, sources)
             if kind.name in ("decimal", "numeric"):
-                return SqlType("decimal", precision=38, scale=kind.scale if isinstance(node, exp.Sum) else max(kind.scale, 6))
+                return SqlType(
+                    "decimal", precision=38, scale=kind.scale if isinstance(node, exp.Sum) else max(kind.scale, 6)
+                )
             return t.INT if kind.name in ("tinyint", "smallint") else t.FLOAT if kind.name == "real" else kind
         return UNKNOWN
 
@@ -137,7 +143,9 @@ class ColumnTypes:
             values = [node.args.get("true"), node.args.get("false")]
         else:
             values = [node.this, *node.expressions]
-        kinds = [self.of_value(value, sources) for value in values if value is not None and not isinstance(value, exp.Null)]
+        kinds = [
+            self.of_value(value, sources) for value in values if value is not None and not isinstance(value, exp.Null)
+        ]
         result = kinds[0] if kinds else UNKNOWN
         for kind in kinds[1:]:
             result = self._common(result, kind)
@@ -155,7 +163,10 @@ class ColumnTypes:
         if name in ("isnull", "abs", "ceiling", "floor", "round", "power", "sign") and arguments:
             return self.of_value(arguments[0], sources)
         kind = RESULTS.get(name, UNKNOWN)
-        if name in ("upper", "lower", "ltrim", "rtrim", "left", "right", "substring", "replace", "reverse") and arguments:
+        if (
+            name in ("upper", "lower", "ltrim", "rtrim", "left", "right", "substring", "replace", "reverse")
+            and arguments
+        ):
             inner = self.of_value(arguments[0], sources)
             return inner if inner.is_text else kind
         return kind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Final
@@ -12,6 +12,7 @@ from tests.support.mssql import sqlserver_types as t
 from tests.support.mssql.sqlserver_errors import SqlError, conversion_failed
 from tests.support.mssql.sqlserver_types import SqlType, parse_type
 from tests.support.mssql.sqlserver_values import (
+    DAY_ZERO,
     VARIANT,
     SqlValue,
     as_text,
@@ -52,7 +53,7 @@ def convert(value: SqlValue, kind: SqlType, style: int = 0, source: SqlType | No
         return variant(source, value) if source is not None else value
     value = unwrap(value)
     name = kind.name
-    if name in t.SIZED and not kind.is_text or name in ("image", "timestamp", *t.UDTS):
+    if (name in t.SIZED and not kind.is_text) or name in ("image", "timestamp", *t.UDTS):
         return _binary(value, kind, style)
     if kind.is_text or name == "xml":
         text = _text(value, style, source)
@@ -111,7 +112,9 @@ def _integer(value: SqlValue, kind: SqlType) -> int:
 def _decimal(value: SqlValue, kind: SqlType) -> SqlValue:
     scale = 4 if kind.name in t.MONEYS else kind.scale
     try:
-        number = Decimal(as_text(value).strip().lstrip("$")).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _CONTEXT)
+        number = Decimal(as_text(value).strip().lstrip("$")).quantize(
+            Decimal(1).scaleb(-scale), ROUND_HALF_UP, _CONTEXT
+        )
     except InvalidOperation:
         raise SqlError(8114, f"Error converting data type varchar to {kind.name}.", state=5) from None
     if kind.precision and abs(number) >= Decimal(10) ** (kind.precision - scale):
@@ -129,7 +132,7 @@ def _float(value: SqlValue) -> float:
 
 def _time(value: SqlValue, kind: SqlType) -> str:
     if isinstance(value, int | float):
-        moment = datetime(1900, 1, 1) + timedelta(days=float(value))
+        moment = DAY_ZERO + timedelta(days=float(value))
         return text_of_time(kind, moment, moment.microsecond * 10, 0)
     moment, hundreds, offset = parse_time(as_text(value))
     return text_of_time(kind, moment, hundreds, offset)

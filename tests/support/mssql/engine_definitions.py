@@ -19,7 +19,8 @@ _NAME: Final = r"((?:(?:\[[^\]]+\]|\"[^\"]+\"|[\w#$]+)\s*\.\s*){0,2}(?:\[[^\]]+\
 _FLAGS: Final = re.IGNORECASE | re.DOTALL
 _CREATE_TABLE: Final = re.compile(rf"CREATE\s+TABLE\s+{_NAME}\s*\((.*)\)[^()]*", _FLAGS)
 _CREATE_VIEW: Final = re.compile(
-    rf"(?:CREATE(?:\s+OR\s+ALTER)?|ALTER)\s+VIEW\s+{_NAME}\s*(?:\(([^)]*)\))?\s*(?:WITH\s+SCHEMABINDING\s+)?AS\s+(.+)", _FLAGS
+    rf"(?:CREATE(?:\s+OR\s+ALTER)?|ALTER)\s+VIEW\s+{_NAME}\s*(?:\(([^)]*)\))?\s*(?:WITH\s+SCHEMABINDING\s+)?AS\s+(.+)",
+    _FLAGS,
 )
 _CREATE_PROCEDURE: Final = re.compile(rf"(?:CREATE(?:\s+OR\s+ALTER)?|ALTER)\s+PROC(?:EDURE)?\s+{_NAME}\s*(.*)", _FLAGS)
 _CREATE_INDEX: Final = re.compile(
@@ -32,7 +33,8 @@ _CREATE_DATABASE: Final = re.compile(r"CREATE\s+DATABASE\s+\[?(\w+)\]?.*", _FLAG
 _CREATE_SYNONYM: Final = re.compile(rf"CREATE\s+SYNONYM\s+{_NAME}\s+FOR\s+{_NAME}\s*", _FLAGS)
 _TRUNCATE: Final = re.compile(rf"TRUNCATE\s+TABLE\s+{_NAME}\s*", _FLAGS)
 _IDLE: Final = re.compile(
-    r"(?:CREATE|ALTER|DROP)\s+(SCHEMA|LOGIN|USER|ROLE|DATABASE|TYPE|STATISTICS|SEQUENCE|SYNONYM|INDEX|TABLE)\b.*", _FLAGS
+    r"(?:CREATE|ALTER|DROP)\s+(SCHEMA|LOGIN|USER|ROLE|DATABASE|TYPE|STATISTICS|SEQUENCE|SYNONYM|INDEX|TABLE)\b.*",
+    _FLAGS,
 )
 
 

@@ -13,7 +13,7 @@ from tests.support.mssql import sqlserver_types as t
 from tests.support.mssql.engine_conversions import add, cast_type, convert, divide, like_pattern, unwrap
 from tests.support.mssql.sqlserver_errors import SqlError
 from tests.support.mssql.sqlserver_types import SqlType, parse_type
-from tests.support.mssql.sqlserver_values import VARIANT, SqlValue, as_text, parse_time
+from tests.support.mssql.sqlserver_values import DAY_ZERO, VARIANT, SqlValue, as_text, parse_time
 
 VERSION: Final = "Microsoft SQL Server 2022 (RTM) - 16.0.1000.6 (X64) (test server)"
 
@@ -98,7 +98,7 @@ def _datediff(name: str, start: SqlValue, end: SqlValue) -> SqlValue:
         return last.year - first.year if part == "year" else months if part == "month" else months // 3
     if part in ("millisecond", "microsecond"):
         return (last - first) // timedelta(**{part + "s": 1})
-    unit, zero = _SECONDS.get(part, 1), datetime(1, 1, 1)
+    unit, zero = _SECONDS.get(part, 1), DAY_ZERO
     return int((last - zero).total_seconds() // unit) - int((first - zero).total_seconds() // unit)
 
 

@@ -96,8 +96,6 @@ def read_call(text: str) -> ProcedureStatement:
     return ProcedureStatement(name.replace("[", "").replace("]", ""), arguments, result or "")
 
 
-
-
 def system_procedure(name: str) -> SystemProcedure | None:
     return _SYSTEM.get(name.lower().split(".")[-1])
 
@@ -161,13 +159,34 @@ _MORE_COLUMN_NAMES: Final = (
     *("SS_XML_SCHEMACOLLECTION_SCHEMA_NAME", "SS_XML_SCHEMACOLLECTION_NAME"),
 )
 _INTEGERS: Final = frozenset(
-    "DATA_TYPE PRECISION LENGTH SCALE RADIX NULLABLE SQL_DATA_TYPE SQL_DATETIME_SUB CHAR_OCTET_LENGTH ORDINAL_POSITION "
-    "SS_IS_SPARSE SS_IS_COLUMN_SET SS_IS_COMPUTED SS_IS_IDENTITY SS_DATA_TYPE".split()
+    {
+        *("DATA_TYPE", "PRECISION", "LENGTH", "SCALE", "RADIX", "NULLABLE", "SQL_DATA_TYPE", "SQL_DATETIME_SUB"),
+        *("CHAR_OCTET_LENGTH", "ORDINAL_POSITION", "SS_IS_SPARSE", "SS_IS_COLUMN_SET", "SS_IS_COMPUTED"),
+        *("SS_IS_IDENTITY", "SS_DATA_TYPE"),
+    }
 )
 _ODBC_TYPES: Final = {
-    **{"int": 4, "bigint": -5, "smallint": 5, "tinyint": -6, "bit": -7, "float": 6, "real": 7, "decimal": 3},
-    **{"numeric": 2, "money": 3, "char": 1, "varchar": 12, "nchar": -8, "nvarchar": -9, "binary": -2, "varbinary": -3},
-    **{"date": -9, "datetime": 11, "datetime2": 93, "uniqueidentifier": -11, "xml": -152},
+    "int": 4,
+    "bigint": -5,
+    "smallint": 5,
+    "tinyint": -6,
+    "bit": -7,
+    "float": 6,
+    "real": 7,
+    "decimal": 3,
+    "numeric": 2,
+    "money": 3,
+    "char": 1,
+    "varchar": 12,
+    "nchar": -8,
+    "nvarchar": -9,
+    "binary": -2,
+    "varbinary": -3,
+    "date": -9,
+    "datetime": 11,
+    "datetime2": 93,
+    "uniqueidentifier": -11,
+    "xml": -152,
 }
 
 
@@ -188,8 +207,26 @@ def _columns_of(more: Sequence[str]) -> SystemProcedure:
                 kind = column.type
                 number = _ODBC_TYPES.get(kind.name, -9)
                 nullable = "YES" if column.nullable else "NO"
-                start: list[SqlValue] = [session.database, found.schema, found.name, column.name, number, kind.name, kind.precision]
-                middle: list[SqlValue] = [kind.size, kind.scale, 10, int(column.nullable), None, None, number, None, kind.size]
+                start: list[SqlValue] = [
+                    session.database,
+                    found.schema,
+                    found.name,
+                    column.name,
+                    number,
+                    kind.name,
+                    kind.precision,
+                ]
+                middle: list[SqlValue] = [
+                    kind.size,
+                    kind.scale,
+                    10,
+                    int(column.nullable),
+                    None,
+                    None,
+                    number,
+                    None,
+                    kind.size,
+                ]
                 extra: list[SqlValue] = [0, 0, 0, int(column.identity), *([None] * 6)] if more else []
                 rows.append([*start, *middle, place, nullable, *extra, 0])
         yield from _result(described, rows)
@@ -202,7 +239,11 @@ def _table_collations(runner: BatchRunner, arguments: Arguments) -> Iterator[Sql
     session = runner.session
     database, stored = session.resolve(exp.to_table(table, dialect="tsql"))
     rows: list[Sequence[SqlValue]] = [
-        [place, column.name, *((column.type.collation.wire, column.type.collation.name) if column.type.is_text else (None, None))]
+        [
+            place,
+            column.name,
+            *((column.type.collation.wire, column.type.collation.name) if column.type.is_text else (None, None)),
+        ]
         for place, column in enumerate(session.catalogue.columns(database, stored), 1)
     ]
     collation = t.SqlType("binary", 5)

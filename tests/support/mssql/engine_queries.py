@@ -69,7 +69,9 @@ def _assigned(tree: exp.Expr) -> list[str]:
 def _assign(session: EngineSession, tree: exp.Expr, names: list[str]) -> Iterator[SqlEvent]:
     tree.set("expressions", [item.expression for item in tree.expressions])
     read = {item.name.lower() for value in tree.expressions for item in value.find_all(exp.Parameter)}
-    rows = _accumulated(session, tree) if read & {name.lower() for name in names} else session.rows(session.execute(tree))
+    rows = (
+        _accumulated(session, tree) if read & {name.lower() for name in names} else session.rows(session.execute(tree))
+    )
     count = 0
     for row in rows:
         count += 1
@@ -91,9 +93,9 @@ def _accumulated(session: EngineSession, tree: exp.Expr) -> Iterator[Sequence[Sq
         for name, value in zip(places.values(), row, strict=False):
             variables[name] = SqlVariable(t.NVARCHAR_MAX, value)
         computed = exp.Select(expressions=[value.copy() for value in values]).transform(
-            lambda node, places=places: exp.Parameter(this=exp.Var(this=places[node.sql()]))
-            if isinstance(node, exp.Column)
-            else node
+            lambda node, places=places: (
+                exp.Parameter(this=exp.Var(this=places[node.sql()])) if isinstance(node, exp.Column) else node
+            )
         )
         yield session.fetch_one(session.execute(computed)) or ()
     for name in [name for name in variables if name.startswith("row_value_")]:
@@ -206,7 +208,9 @@ def _outputs(session: EngineSession, tree: exp.Expr, returning: exp.Expr, target
             column.replace(exp.Star())
         else:
             column.set("table", None)
-    return session.columns_of(exp.Select(expressions=[item.copy() for item in returning.expressions]).from_(target.copy()))
+    return session.columns_of(
+        exp.Select(expressions=[item.copy() for item in returning.expressions]).from_(target.copy())
+    )
 
 
 # -- Documents -------------------------------------------------------------------------------------------------------

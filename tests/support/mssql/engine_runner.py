@@ -218,7 +218,9 @@ class BatchRunner:
     def _throw(self, text: str) -> Iterator[SqlEvent]:
         parts = split_commas(text.strip()[5:])
         if not parts[0].strip():
-            raise self.session.caught or SqlError(10704, "To rethrow an error, a THROW statement must be in a CATCH block.")
+            raise self.session.caught or SqlError(
+                10704, "To rethrow an error, a THROW statement must be in a CATCH block."
+            )
         number, message, state = (self.session.value_of(part)[1] for part in parts)
         raise SqlError(int(as_text(number)), as_text(message), 16, int(as_text(state)))
         yield
@@ -328,7 +330,9 @@ class BatchRunner:
         for item in declared:
             variable = given.get(item.name)
             if variable is None and item.default is None:
-                raise SqlError(201, f"Procedure or function '{name}' expects parameter '@{item.name}', which was not supplied.")
+                raise SqlError(
+                    201, f"Procedure or function '{name}' expects parameter '@{item.name}', which was not supplied."
+                )
             value = variable.value if variable is not None else self.session.value_of(item.default or "")[1]
             variables[item.name] = SqlVariable(item.type)
             variables[item.name].value = engine_queries.converted(value, item.type)
@@ -346,7 +350,9 @@ class BatchRunner:
 
     def _deeper(self) -> int:
         if self.level % _RAISES >= _MOST_LEVELS:
-            raise SqlError(217, "Maximum stored procedure, function, trigger, or view nesting level exceeded (limit 32).")
+            raise SqlError(
+                217, "Maximum stored procedure, function, trigger, or view nesting level exceeded (limit 32)."
+            )
         return self.level + 1
 
     def _insert_exec(self, head: str, text: str) -> Iterator[SqlEvent]:
@@ -366,9 +372,13 @@ class BatchRunner:
         yield
 
 
-_DECLARED: Final = re.compile(r"@(\w+)\s+(?:AS\s+)?((?:table\s*\(.*\))|[^=]+?)(?:\s*=\s*(.+))?", re.IGNORECASE | re.DOTALL)
+_DECLARED: Final = re.compile(
+    r"@(\w+)\s+(?:AS\s+)?((?:table\s*\(.*\))|[^=]+?)(?:\s*=\s*(.+))?", re.IGNORECASE | re.DOTALL
+)
 _SET_VARIABLE: Final = re.compile(r"SET\s+@(\w+)\s*([-+*/])?=\s*(.+)", re.IGNORECASE | re.DOTALL)
-_INSERT_EXEC: Final = re.compile(r"(INSERT\s+(?:INTO\s+)?\S+\s*(?:\([^)]*\))?)\s*(EXEC(?:UTE)?\s.+)", re.IGNORECASE | re.DOTALL)
+_INSERT_EXEC: Final = re.compile(
+    r"(INSERT\s+(?:INTO\s+)?\S+\s*(?:\([^)]*\))?)\s*(EXEC(?:UTE)?\s.+)", re.IGNORECASE | re.DOTALL
+)
 _FORMAT: Final = re.compile(r"%-?\d*[dsioux]")
 _STATEMENTS: Final[dict[str, Callable[[BatchRunner, str], Iterator[SqlEvent]]]] = {
     "DECLARE": BatchRunner._declare,
@@ -412,7 +422,9 @@ def declared_parameters(text: str) -> list[tuple[str, SqlType]]:
     """Read `@a int, @b nvarchar(20) OUTPUT`, as sp_executesql gets it."""
     found = []
     for part in split_commas(text):
-        matched = re.fullmatch(r"\s*@(\w+)\s+(.+?)(?:\s+OUT(?:PUT)?)?(?:\s+READONLY)?\s*", part, re.IGNORECASE | re.DOTALL)
+        matched = re.fullmatch(
+            r"\s*@(\w+)\s+(.+?)(?:\s+OUT(?:PUT)?)?(?:\s+READONLY)?\s*", part, re.IGNORECASE | re.DOTALL
+        )
         if matched:
             found.append((matched.group(1).lower(), parse_type(matched.group(2), cast=True)))
     return found

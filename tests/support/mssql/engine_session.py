@@ -24,11 +24,12 @@ from tests.support.mssql.sqlserver_types import SqlColumn, SqlType
 from tests.support.mssql.sqlserver_values import SqlValue, as_text
 
 PEEKED: Final = 200  # rows by which the type of a column is chosen where nothing else tells it
-_SCRIPT: Final = """
+DATABASE_SCRIPT: Final = """
 PRAGMA "{name}".journal_mode = WAL;
 PRAGMA "{name}".synchronous = OFF;
 CREATE TABLE IF NOT EXISTS "{name}"."procedures/" (name TEXT PRIMARY KEY COLLATE NOCASE, body TEXT);
-CREATE TABLE IF NOT EXISTS "{name}"."procedures/texts" (kind TEXT, name TEXT COLLATE NOCASE, text TEXT, UNIQUE (kind, name));
+CREATE TABLE IF NOT EXISTS "{name}"."procedures/texts"
+  (kind TEXT, name TEXT COLLATE NOCASE, text TEXT, UNIQUE (kind, name));
 CREATE TABLE IF NOT EXISTS "{name}"."procedures/properties" (class, class_desc, major, minor, name, value);
 """
 
@@ -82,11 +83,13 @@ class EngineSession:
         for path in sorted(self.folder.glob("*.db")):
             self.attach(path.stem)
         if self.database not in self.catalogue.databases():
-            raise SqlError(4060, f'Cannot open database "{self.database}" requested by the login. The login failed.', 11)
+            raise SqlError(
+                4060, f'Cannot open database "{self.database}" requested by the login. The login failed.', 11
+            )
 
     def attach(self, name: str) -> None:
         self.connection.execute(f'ATTACH ? AS "{name}"', (str(self.folder / f"{name}.db"),))
-        self.connection.executescript(_SCRIPT.format(name=name))
+        self.connection.executescript(DATABASE_SCRIPT.format(name=name))
 
     def close(self) -> None:
         self.connection.close()
@@ -131,7 +134,12 @@ class EngineSession:
     # -- What functions read -----------------------------------------------------------------------------------------
 
     def global_value(self, name: str) -> SqlValue:
-        fixed: dict[str, SqlValue] = {"version": VERSION, "servername": "TESTSERVER", "language": "us_english", "options": 5432}
+        fixed: dict[str, SqlValue] = {
+            "version": VERSION,
+            "servername": "TESTSERVER",
+            "language": "us_english",
+            "options": 5432,
+        }
         fixed.update(max_precision=38, microsoftversion=0x100003E8, datefirst=7, fetch_status=-1)
         return self.globals[name] if name in self.globals else fixed.get(name)
 
@@ -259,8 +267,10 @@ class EngineSession:
             return SqlError(2627, f"{rule} The duplicate key value is ({key}).", 14)
         if kind == "NOT NULL":
             there = f"column '{column}', table '{self.database}.dbo.{table}'"
-            return SqlError(515, f"Cannot insert the value NULL into {there}; column does not allow nulls. INSERT fails.")
-        return SqlError(547, f"The statement conflicted with the {kind} constraint \"{place}\".")
+            return SqlError(
+                515, f"Cannot insert the value NULL into {there}; column does not allow nulls. INSERT fails."
+            )
+        return SqlError(547, f'The statement conflicted with the {kind} constraint "{place}".')
 
     def value_of(self, text: str) -> tuple[SqlType, SqlValue]:
         """Return the type and value of an expression."""
@@ -354,6 +364,10 @@ _SQLITE_ERRORS: Final = (
     (r"near (.+): syntax error", 102, "Incorrect syntax near {}."),
     (r"database is locked|database table is locked", 1222, "Lock request time out period exceeded."),
     (r"datatype mismatch", 245, "Conversion failed when converting a value to data type int."),
-    (r"(\d+) values for (\d+) columns", 213, "Column name or number of supplied values does not match table definition."),
+    (
+        r"(\d+) values for (\d+) columns",
+        213,
+        "Column name or number of supplied values does not match table definition.",
+    ),
     (r"ambiguous column name: (.+)", 209, "Ambiguous column name '{}'."),
 )

@@ -106,7 +106,9 @@ def _constraint(body: str, tokens: list[Token], definition: TableDefinition) -> 
         definition.parts.append(f"FOREIGN KEY {names} {_references(body, tokens[end:])}" if rest else "")
         return
     if first == "PRIMARY":
-        definition.keys = [token.text for token in tokens[start + 1 : end - 1] if token.text not in (",", "ASC", "DESC")]
+        definition.keys = [
+            token.text for token in tokens[start + 1 : end - 1] if token.text not in (",", "ASC", "DESC")
+        ]
     definition.parts.append(f"{'PRIMARY KEY' if first == 'PRIMARY' else 'UNIQUE'} {names}")
 
 
@@ -197,9 +199,9 @@ def checks_of(database: str, table: str, definition: TableDefinition) -> list[st
     if definition.identity:
         column = _quoted(definition.identity)
         triggers.append(
-            f"CREATE TRIGGER {alias}.{_quoted(f'{table}/identity')} AFTER INSERT ON {quoted} WHEN new.{column} IS NULL BEGIN "
-            f"UPDATE {quoted} SET {column} = (SELECT coalesce(max({column}), 0) + 1 FROM {quoted}) WHERE rowid = new.rowid; "
-            "END"
+            f"CREATE TRIGGER {alias}.{_quoted(f'{table}/identity')} AFTER INSERT ON {quoted} "
+            f"WHEN new.{column} IS NULL BEGIN UPDATE {quoted} "
+            f"SET {column} = (SELECT coalesce(max({column}), 0) + 1 FROM {quoted}) WHERE rowid = new.rowid; END"
         )
     if not calls:
         return triggers

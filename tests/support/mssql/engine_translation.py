@@ -21,8 +21,11 @@ _BARE: Final = {"CURRENT_TIMESTAMP": "getdate", "CURRENT_USER": "user", "SESSION
     "SYSTEM_USER": "suser_sname"
 }
 _SESSION_FUNCTIONS: Final = frozenset(
-    "object_id type_name db_name db_id scope_identity ident_current xact_state serverproperty suser_sname suser_name "
-    "original_login user_name error_number error_message error_severity error_state error_line error_procedure".split()
+    {
+        *("object_id", "type_name", "db_name", "db_id", "scope_identity", "ident_current", "xact_state"),
+        *("serverproperty", "suser_sname", "suser_name", "original_login", "user_name", "error_number"),
+        *("error_message", "error_severity", "error_state", "error_line", "error_procedure"),
+    }
 )
 FUNCTION_NAMES: Final = (frozenset(PLAIN) | _SESSION_FUNCTIONS) - {"cast", "try_cast", "add", "divide", "like"}
 # SQLite's own do the same.
@@ -152,7 +155,10 @@ class Translation:
             return
         database, name = self.resolve(table)
         alias = table.alias or table.name
-        if not isinstance(table.parent, exp.Insert | exp.Delete | exp.Schema | exp.Update | exp.Into) and not table.alias:
+        if (
+            not isinstance(table.parent, exp.Insert | exp.Delete | exp.Schema | exp.Update | exp.Into)
+            and not table.alias
+        ):
             table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
         table.set("this", exp.to_identifier(name, quoted=True))
         table.set("db", exp.to_identifier(database, quoted=True))

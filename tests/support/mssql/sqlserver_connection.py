@@ -110,7 +110,9 @@ class TdsConnection:
         said = login.read_login(message.body)
         names = {login.OFF: "login", login.NOT_SUPPORTED: "none"}
         how = "strict" if strict else names.get(answer, "all") if encrypted else "none"
-        settings.note(f"{self.number} login user={said.user} tds={said.version:08x} encryption={how} packet={said.packet_size}")
+        settings.note(
+            f"{self.number} login user={said.user} tds={said.version:08x} encryption={how} packet={said.packet_size}"
+        )
         self.version = said.version if said.version in (t.V80,) else min(said.version, settings.newest)
         return said if self._accept(said) else None
 
@@ -139,7 +141,9 @@ class TdsConnection:
             text = f'Cannot open database "{database}" requested by the login. The login failed.'
             error = SqlError(4060, text, 11)
         if error is not None:
-            refused = tokens.message(error, self.version) + tokens.done(tokens.DONE, tokens.ERROR, None, self.version, 0)
+            refused = tokens.message(error, self.version) + tokens.done(
+                tokens.DONE, tokens.ERROR, None, self.version, 0
+            )
             self._answer(refused)
             return False
         self._answer(self._welcome(said, database))

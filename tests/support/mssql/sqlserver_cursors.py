@@ -1,4 +1,4 @@
-"""Server cursors (sp_cursoropen, sp_cursorfetch and the others). All are static: they keep the rows of their opening."""
+"""Server cursors: sp_cursoropen, sp_cursorfetch and the others. All are static, with the rows of their opening."""
 
 from __future__ import annotations
 

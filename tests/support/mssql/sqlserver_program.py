@@ -1,4 +1,7 @@
-"""The server as a process: `python -m tests.support.mssql.sqlserver_program SETTINGS`, a file of JSON. It prints its port."""
+"""The server as a process: `python -m tests.support.mssql.sqlserver_program SETTINGS`, which is a file of JSON.
+
+It prints its port.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tests.support.mssql.engine_session import _SCRIPT
+from tests.support.mssql.engine_session import DATABASE_SCRIPT
 from tests.support.mssql.sqlserver_connection import SqlServerSettings, TdsConnection
 
 
@@ -41,7 +44,7 @@ def read_settings(said: dict[str, Any]) -> SqlServerSettings:
 def create_databases(settings: SqlServerSettings) -> None:
     for name in ("master", "tempdb", settings.database):
         with sqlite3.connect(settings.folder / f"{name}.db") as connection:
-            connection.executescript(_SCRIPT.format(name="main"))
+            connection.executescript(DATABASE_SCRIPT.format(name="main"))
         connection.close()
 
 

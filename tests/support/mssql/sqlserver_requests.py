@@ -31,8 +31,16 @@ PROCEDURES: Final = {
     15: "sp_unprepare",
 }
 _SHORT_NAMES: Final = {
-    **{0xAF: "char", 0xA7: "varchar", 0xEF: "nchar", 0xE7: "nvarchar", 0xAD: "binary", 0xA5: "varbinary"},
-    **{0x2F: "char", 0x27: "varchar", 0x2D: "binary", 0x25: "varbinary"},  # lengths of one byte
+    0xAF: "char",
+    0xA7: "varchar",
+    0xEF: "nchar",
+    0xE7: "nvarchar",
+    0xAD: "binary",
+    0xA5: "varbinary",
+    0x2F: "char",
+    0x27: "varchar",
+    0x2D: "binary",
+    0x25: "varbinary",  # lengths of one byte
 }
 _LONG_NAMES: Final = {0x23: "text", 0x63: "ntext", 0x22: "image"}
 _TIME_NAMES: Final = {0x29: "time", 0x2A: "datetime2", 0x2B: "datetimeoffset"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
 
 from tests.support.mssql import sqlserver_tokens as tokens
 from tests.support.mssql.engine_events import ProcedureReturned, SqlEvent, SqlResult
@@ -17,7 +16,7 @@ from tests.support.mssql.sqlserver_answers import AnswerWriter
 from tests.support.mssql.sqlserver_cursors import ServerCursors
 from tests.support.mssql.sqlserver_errors import SqlError
 from tests.support.mssql.sqlserver_requests import ProcedureCall, RpcParameter, TableValue
-from tests.support.mssql.sqlserver_types import INT, SqlType
+from tests.support.mssql.sqlserver_types import SqlType
 from tests.support.mssql.sqlserver_values import SqlValue, as_text
 
 
@@ -159,13 +158,17 @@ class RpcCalls:
             raise SqlError(8179, f"Could not find prepared statement with handle {handle!r}.", state=4)
         yield from self._run(statement, list(call.parameters[1:]), variables[1:])
 
-    def _run(self, statement: PreparedStatement, given: list[RpcParameter], sources: list[SqlVariable]) -> Iterator[SqlEvent]:
+    def _run(
+        self, statement: PreparedStatement, given: list[RpcParameter], sources: list[SqlVariable]
+    ) -> Iterator[SqlEvent]:
         by_name = {item.name.lstrip("@").lower(): source for item, source in zip(given, sources, strict=True)}
         found = []
         for place, (name, _) in enumerate(statement.declared):
             source = by_name.get(name) or (sources[place] if place < len(sources) else None)
             if source is None:
-                raise SqlError(8178, f"The parameterized query expects the parameter '@{name}', which was not supplied.")
+                raise SqlError(
+                    8178, f"The parameterized query expects the parameter '@{name}', which was not supplied."
+                )
             found.append(source)
         variables = variables_of(statement.declared, [source.value for source in found])
         yield from BatchRunner(self.session).run(statement.text, variables)
@@ -187,5 +190,3 @@ class RpcCalls:
 
 def _plain(value: SqlValue | TableValue) -> SqlValue:
     return None if isinstance(value, TableValue) else value
-
-

@@ -66,10 +66,14 @@ _ALIASES: Final = {
     "double precision": "float",
     "sysname": "nvarchar(128)",
 }
-_TYPE: Final = re.compile(r"\s*(?:\[?sys\]?\.)?\[?(\w+)\]?\s*(?:\(\s*(max|\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*", re.IGNORECASE)
+_TYPE: Final = re.compile(
+    r"\s*(?:\[?sys\]?\.)?\[?(\w+)\]?\s*(?:\(\s*(max|\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*", re.IGNORECASE
+)
 _KNOWN: Final = frozenset(
-    [*INTEGERS, *FLOATS, *MONEYS, *DATETIMES, *TIMES, *SIZED, *LONG, *UDTS]
-    + ["bit", "decimal", "numeric", "uniqueidentifier", "date", "xml", "sql_variant", "timestamp"]
+    {
+        *(*INTEGERS, *FLOATS, *MONEYS, *DATETIMES, *TIMES, *SIZED, *LONG, *UDTS),
+        *("bit", "decimal", "numeric", "uniqueidentifier", "date", "xml", "sql_variant", "timestamp"),
+    }
 )
 
 
@@ -105,7 +109,14 @@ NVARCHAR_MAX: Final = SqlType("nvarchar", MAX)
 VARBINARY_MAX: Final = SqlType("varbinary", MAX)
 GUID: Final = SqlType("uniqueidentifier")
 
-_SHORT_CODES: Final = {"char": 0xAF, "varchar": 0xA7, "nchar": 0xEF, "nvarchar": 0xE7, "binary": 0xAD, "varbinary": 0xA5}
+_SHORT_CODES: Final = {
+    "char": 0xAF,
+    "varchar": 0xA7,
+    "nchar": 0xEF,
+    "nvarchar": 0xE7,
+    "binary": 0xAD,
+    "varbinary": 0xA5,
+}
 _LONG_CODES: Final = {"text": 0x23, "ntext": 0x63, "image": 0x22}
 _TIME_CODES: Final = {"time": 0x29, "datetime2": 0x2A, "datetimeoffset": 0x2B}
 _FIXED: Final = {

@@ -17,7 +17,7 @@ from tests.support.mssql.sqlserver_types import SqlType
 
 SqlValue = int | float | str | bytes | None
 
-_EPOCH: Final = datetime(1900, 1, 1)
+DAY_ZERO: Final = datetime(1900, 1, 1)  # noqa: DTZ001 - values of SQL Server have no zone
 _CONTEXT: Final = Context(prec=60)
 _PLP_NULL: Final = b"\xff" * 8
 _PLP_UNKNOWN: Final = b"\xfe" + b"\xff" * 7
@@ -123,7 +123,7 @@ def _money(kind: SqlType, value: SqlValue) -> bytes:
 
 
 def _datetime(kind: SqlType, value: SqlValue) -> bytes:
-    passed = parse_time(as_text(value))[0] - _EPOCH
+    passed = parse_time(as_text(value))[0] - DAY_ZERO
     if kind.name == "smalldatetime":
         return struct.pack("<HH", passed.days, round(passed.seconds / 60))
     ticks = round((passed.seconds + passed.microseconds / 1_000_000) * 300)
@@ -151,7 +151,8 @@ def time_size(scale: int) -> int:
 
 
 _MOMENT: Final = re.compile(
-    r"\s*(?:(\d{4})-?(\d{2})-?(\d{2}))?[T ]?(?:(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?)?\s*(?:([+-])(\d{2}):(\d{2})|Z)?\s*"
+    r"\s*(?:(\d{4})-?(\d{2})-?(\d{2}))?[T ]?(?:(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?)?"
+    r"\s*(?:([+-])(\d{2}):(\d{2})|Z)?\s*"
 )
 
 
@@ -164,7 +165,7 @@ def parse_time(text: str) -> tuple[datetime, int, int]:
     hundreds = int((fraction or "").ljust(7, "0")[:7])
     offset = (int(hours) * 60 + int(minutes)) * (-1 if sign == "-" else 1) if sign else 0
     try:
-        moment = datetime(int(year or 1900), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0))
+        moment = DAY_ZERO.replace(int(year or 1900), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0))
         return moment.replace(second=int(second or 0), microsecond=hundreds // 10), hundreds, offset
     except ValueError:
         raise SqlError(
@@ -176,9 +177,7 @@ def _guid(kind: SqlType, value: SqlValue) -> bytes:
     try:
         return uuid.UUID(as_text(value)).bytes_le
     except ValueError:
-        raise SqlError(
-            8169, "Conversion failed when converting from a character string to uniqueidentifier."
-        ) from None
+        raise SqlError(8169, "Conversion failed when converting from a character string to uniqueidentifier.") from None
 
 
 _ENCODERS: Final[dict[str, Callable[[SqlType, SqlValue], bytes]]] = {
@@ -250,8 +249,10 @@ def decode_plain(kind: SqlType, data: bytes) -> SqlValue:
         number = Decimal(int.from_bytes(data[1:], "little")).scaleb(-kind.scale, _CONTEXT)
         return format(number if data[0] else -number, "f")
     if name in t.MONEYS:
-        raw = struct.unpack("<i", data)[0] if len(data) == 4 else (struct.unpack("<i", data[:4])[0] << 32) | (
-            struct.unpack("<I", data[4:])[0]
+        raw = (
+            struct.unpack("<i", data)[0]
+            if len(data) == 4
+            else (struct.unpack("<i", data[:4])[0] << 32) | (struct.unpack("<I", data[4:])[0])
         )
         return format(Decimal(raw).scaleb(-4), "f")
     if name in t.DATETIMES or name in t.TIMES or name == "date":
@@ -265,9 +266,9 @@ def _decode_time(kind: SqlType, data: bytes) -> str:
     if kind.name in t.DATETIMES:
         if len(data) == 4:
             days, minutes = struct.unpack("<HH", data)
-            return text_of_time(kind, _EPOCH + timedelta(days=days, minutes=minutes), 0, 0)
+            return text_of_time(kind, DAY_ZERO + timedelta(days=days, minutes=minutes), 0, 0)
         days, ticks = struct.unpack("<iI", data)
-        moment = _EPOCH + timedelta(days=days, milliseconds=round(ticks * 10 / 3))
+        moment = DAY_ZERO + timedelta(days=days, milliseconds=round(ticks * 10 / 3))
         return text_of_time(kind, moment, moment.microsecond * 10, 0)
     if kind.name == "date":
         return date.fromordinal(int.from_bytes(data, "little") + 1).isoformat()

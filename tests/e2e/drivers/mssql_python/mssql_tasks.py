@@ -17,8 +17,10 @@ from typing import Any
 DRIVER, HOST, PORT, USER, PASSWORD, DATABASE, ENCRYPTION, AUTHORITY = sys.argv[1:]
 MARK = {"pymssql": "%s", "pytds": "%s", "odbc": "?"}[DRIVER]
 TYPES = """
-select cast(7 as tinyint), cast(-300 as smallint), 100000, cast(9000000000 as bigint), cast(1 as bit), cast(0.5 as float),
- cast('12.50' as decimal(10,2)), cast('3.25' as money), cast('grün' as varchar(10)), N'żółw', cast('ab' as char(4)),
+select cast(7 as tinyint), cast(-300 as smallint), 100000, cast(9000000000 as bigint), cast(1 as bit),
+ cast(0.5 as float),
+ cast('12.50' as decimal(10,2)), cast('3.25' as money), cast('grün' as varchar(10)), N'żółw',
+ cast('ab' as char(4)),
  cast(0x0102 as varbinary(8)), cast('2024-02-29' as date), cast('2024-02-29 13:14:15.123' as datetime),
  cast('2024-02-29 13:14:15.1234567' as datetime2), cast('13:14:15' as time(0)),
  cast('6F9619FF-8B86-D011-B42D-00C04FC964FF' as uniqueidentifier), cast(N'<a>ü</a>' as xml), null
@@ -119,7 +121,8 @@ def results() -> str:
 def many_rows() -> str:
     with cursor() as used:
         used.execute(
-            "with n as (select 1 as i union all select i + 1 from n where i < 5000) select i from n option (maxrecursion 0)"
+            "with n as (select 1 as i union all select i + 1 from n where i < 5000) "
+            "select i from n option (maxrecursion 0)"
         )
         return str(sum(row[0] for row in used.fetchall()))
 
@@ -134,7 +137,10 @@ def changes() -> str:
     with cursor() as used:
         used.execute("create table #changes (id int identity(1,1) primary key, name nvarchar(10))")
         counts = []
-        for text in ("insert into #changes (name) values ('a'), ('b'), ('c')", "update #changes set name = 'x' where id > 1"):
+        for text in (
+            "insert into #changes (name) values ('a'), ('b'), ('c')",
+            "update #changes set name = 'x' where id > 1",
+        ):
             used.execute(text)
             counts.append(used.rowcount)
         used.execute("delete from #changes")
@@ -182,7 +188,9 @@ def procedure() -> str:
 def batch() -> str:
     with cursor() as used:
         used.execute("create table #batch (id int, name nvarchar(20))")
-        used.executemany(f"insert into #batch values ({MARK}, {MARK})", [(number, f"n{number}") for number in range(50)])
+        used.executemany(
+            f"insert into #batch values ({MARK}, {MARK})", [(number, f"n{number}") for number in range(50)]
+        )
         return str(rows(used, "select sum(id) from #batch")[0][0])
 
 

@@ -75,6 +75,15 @@ def batch_spans(text: str) -> tuple[BatchSpan, ...]:
     return tuple(spans)
 
 
+def batch_texts(text: str) -> list[str]:
+    """Return the batches of a script as they are sent. A text that cannot be split is one, for the target to judge."""
+    try:
+        spans = batch_spans(text)
+    except UnreadableSql:
+        return [text]
+    return [text[span.start : span.end] for span in spans for _ in range(span.repeats)] or [text]
+
+
 def _place_tokens(text: str) -> tuple[list[_PlacedToken], SyntaxProblem | None]:
     placed: list[_PlacedToken] = []
     at = 0

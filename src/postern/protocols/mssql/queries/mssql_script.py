@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from postern.errors import ProtocolViolation
-from postern.inspection.sql.sql_tokens import UnreadableSql
-from postern.protocols.mssql.dialect.tsql_splitting import batch_spans
+from postern.protocols.mssql.dialect.tsql_splitting import batch_texts
 from postern.protocols.mssql.queries.mssql_own_requests import encode_batch
 from postern.protocols.mssql.wire import mssql_packets as p
 from postern.protocols.mssql.wire import mssql_tokens as k
@@ -18,7 +17,7 @@ class MssqlScript:
     in the recording."""
 
     def __init__(self, text: str) -> None:
-        self._batches = deque(_batches(text))
+        self._batches = deque(batch_texts(text))
         self._packets = p.TdsPackets()
         self._reader = TokenReader()
         self.failed = False
@@ -52,12 +51,3 @@ class MssqlScript:
                 return encode_batch(self._batches.popleft())
             self.finished = True
         return b""
-
-
-def _batches(text: str) -> list[str]:
-    """Return the batches. A text that cannot be split is one, which the target refuses."""
-    try:
-        spans = batch_spans(text)
-    except UnreadableSql:
-        return [text]
-    return [text[span.start : span.end] for span in spans for _ in range(span.repeats)] or [text]
