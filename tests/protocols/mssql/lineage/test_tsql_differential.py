@@ -1,7 +1,7 @@
 """Lineage against an engine that runs T-SQL: a column that changes with a value has that value's column as a source.
 
-The engine is pysqlbridge, which writes to temporary tables only and knows a part of T-SQL. Each case is the texts of one session, and the
-answers of the last one count.
+The engine is pysqlbridge, which writes to temporary tables only and knows a part of T-SQL. Each case is the texts of
+one session, and the answers of the last one count.
 """
 
 from __future__ import annotations
