@@ -171,7 +171,7 @@ def _turn_away(
     """Send the client an error in its own protocol, and log it in one line."""
     text, hint = log_rejection(stream, error, level=level)
     number, severity = next((codes for kind, codes in _CODES.items() if isinstance(error, kind)), (k.UNKNOWN_ERROR, 16))
-    if isinstance(error, TargetRefused) and not error.refuses_login:
+    if isinstance(error, TargetRefused):
         own = error.code.partition("/")[2]
-        number, severity = int(own) if own.isdecimal() else number, 16
+        number, severity = int(own) if own.isdecimal() else number, 14
     client.turn_away(number, text, hint, severity)
