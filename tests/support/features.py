@@ -154,6 +154,7 @@ class Way:
     is_silent = False  # while it waits to be let in
     mode = "connect"  # the access mode that it needs
     ended: tuple[str, ...] = ("client_closed", "completed")  # why a session ends whose client leaves
+    unavailable = ""  # what a client hears whose agent ends; empty: its connection ends, and it has to connect again
 
     def connection(self, name: str, **more: Any) -> Connection:
         raise NotImplementedError
@@ -329,6 +330,7 @@ class Http(Way):
     is_silent = True  # programs; a browser sees a page
     idle = "too late"  # the next request begins another session
     ended = ("killed",)
+    unavailable = "ERROR 502 "
 
     def __init__(self, gateway: Gateway, target: WebApp) -> None:
         self._gateway = gateway
