@@ -84,7 +84,7 @@ class AnswerWriter:
             self.message(event.error)
         elif isinstance(event, DatabaseChanged):
             self.token(tokens.text_change(1, event.new, event.old))
-            self.message(SqlError(5701, f"Changed database context to '{event.new}'.", 0, 2))
+            self.message(SqlError(5701, f"Changed database context to '{event.new}'.", 0))
         elif isinstance(event, TransactionStarted):
             self.token(tokens.transaction_begun(self.transaction.begin()))
         elif isinstance(event, TransactionFinished):
