@@ -4,23 +4,23 @@ asyncio can only start TLS on a transport whose bytes are TLS from then on. Here
 follows is either TLS without messages, or TLS for one message only and clear text behind it:
 
     handshake in messages ─┬─▶ CipherTransport: records in both directions
-                           └─▶ TlsCipher.decrypt for as long as the login needs it, then clear text
+                           └─▶ MemoryTls.decrypt for as long as the login needs it, then clear text
 """
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Iterable
 from typing import Any
 
-from postern.protocols.tls_cipher import TlsCipher
+from postern.errors import Unavailable
+from postern.relay.memory_tls import MemoryTls
 
 
 class CipherTransport(asyncio.Transport):
     """A transport that encrypts over another one. Its protocol can be replaced like that of any transport."""
 
-    def __init__(self, below: asyncio.Transport, cipher: TlsCipher, protocol: asyncio.Protocol) -> None:
+    def __init__(self, below: asyncio.Transport, cipher: MemoryTls, protocol: asyncio.Protocol) -> None:
         super().__init__()
         self._below = below
         self._cipher = cipher
@@ -58,7 +58,7 @@ class CipherTransport(asyncio.Transport):
             return
         try:
             self._below.write(self._cipher.encrypt(bytes(data)))
-        except ssl.SSLError:
+        except Unavailable:
             self._fail()
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
@@ -89,7 +89,7 @@ class CipherTransport(asyncio.Transport):
         """Take bytes from below."""
         try:
             plain = self._cipher.decrypt(data)
-        except ssl.SSLError:
+        except Unavailable:
             self._fail()
             return
         pending = self._cipher.take_pending()

@@ -18,6 +18,7 @@ from cryptography import x509
 from postern.errors import Unavailable
 from postern.protocols.tls_cipher import TlsCipher
 from postern.relay.cipher_transport import CipherTransport
+from postern.relay.memory_tls import MemoryTls
 
 T = TypeVar("T")
 
@@ -209,7 +210,7 @@ class StreamHandshake(asyncio.Protocol):
         if context is None:
             raise Unavailable("TLS is not configured for this connection")
         server = self._server_name is None
-        cipher = TlsCipher(
+        cipher = MemoryTls(
             context, server=server, server_name=None if server or not context.check_hostname else self._server_name
         )
         answer = cipher.handshake(await read() if server else b"")
@@ -225,6 +226,7 @@ class StreamHandshake(asyncio.Protocol):
         below = self._stream()
         begun = bytes(self._buffer)
         self._buffer.clear()
+        assert isinstance(cipher, MemoryTls)
         transport = CipherTransport(below, cipher, self)
         self.transport = transport
         if self._paused:

@@ -30,7 +30,7 @@ from postern.protocols.mssql.login.mssql_login7 import (
     own_options,
     parse_login7,
 )
-from postern.protocols.mssql.mssql_listener import _limit_to_framed_tls, _offer_strict
+from postern.protocols.mssql.mssql_listener import limit_to_framed_tls, offer_strict
 from postern.protocols.mssql.wire import mssql_packets as p
 from postern.protocols.mssql.wire import mssql_tokens as k
 from postern.relay.relay_handshake import StreamHandshake
@@ -169,18 +169,22 @@ async def _served(serve: Serve, context: ssl.SSLContext | None) -> AsyncIterator
 
 def _framed(files: certificates.TlsFiles) -> ssl.SSLContext:
     context = files.server_context()
-    _limit_to_framed_tls(context)
+    limit_to_framed_tls(context)
     return context
 
 
 def _gate(files: certificates.TlsFiles, *, require_tls: bool = False, password: str = "pa$$word") -> Serve:
     def strict() -> ssl.SSLContext:
         context = files.server_context()
-        _offer_strict(context)
+        offer_strict(context)
         return context
 
     async def serve(stream: StreamHandshake) -> tuple[MssqlClientLogin, MssqlStartup]:
-        client = MssqlClientLogin(stream, framed=lambda: _framed(files), strict=strict)
+        client = MssqlClientLogin(
+            stream,
+            framed=lambda wrap, read: stream.framed_tls_handshake(wrap, read, _framed(files)),
+            strict=lambda: stream.start_tls(strict()),
+        )
         try:
             startup = await client.greet(require_tls=require_tls)
             await client.authenticate(make_verifier(Secret(password)))

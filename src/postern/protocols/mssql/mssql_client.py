@@ -39,7 +39,7 @@ def _jdbc(credential: NativeCredential) -> str:
         "user": credential.user,
         **({"password": credential.password.reveal()} if credential.password else {}),
     }
-    listed = ";".join([f"{name}={_braced(value)}" for name, value in settings.items() if value])
+    listed = ";".join([f"{name}={_quote_value(value)}" for name, value in settings.items() if value])
     return f"jdbc:sqlserver://{credential.netloc};{listed}"
 
 
@@ -53,10 +53,10 @@ def _odbc(credential: NativeCredential) -> str:
         **({"PWD": credential.password.reveal()} if credential.password else {}),
         "Encrypt": "yes",
     }
-    return ";".join([f"{name}={_braced(value)}" for name, value in settings.items() if value])
+    return ";".join([f"{name}={_quote_value(value)}" for name, value in settings.items() if value])
 
 
-def _braced(value: str) -> str:
+def _quote_value(value: str) -> str:
     """Quote a value of a connection string in braces, if it needs that."""
     return "{" + value.replace("}", "}}") + "}" if set(value) & set(";{}=[]() ") else value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from postern.domain.rules.permit import Permit
@@ -19,12 +19,16 @@ from postern.protocols.mssql.login import mssql_login as login
 from postern.protocols.mssql.login.mssql_login7 import MssqlStartup
 from postern.protocols.mssql.wire import mssql_tokens as k
 from postern.protocols.mssql.wire.mssql_wire import MssqlWire
+from postern.protocols.tls_cipher import TlsCipher
 from postern.protocols.wire_base import Wire
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Start, Target
 from postern.transport.served_certificate import ServedCertificate
 
 SUBTYPE: Final = "mssql"
+
+Wrap = Callable[[bytes], bytes]
+Read = Callable[[], Awaitable[bytes]]
 
 
 def wires(parts: WireParts) -> OpenWire:
@@ -36,13 +40,13 @@ def wires(parts: WireParts) -> OpenWire:
     return open_wire
 
 
-def _limit_to_framed_tls(context: ssl.SSLContext) -> None:
-    """TLS 1.3, and tickets, send messages behind the handshake, when nothing frames them any more."""
+def limit_to_framed_tls(context: ssl.SSLContext) -> None:
+    """Limit TLS to what ends with its handshake: TLS 1.3 and tickets send messages after it, which nothing frames."""
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_TICKET
 
 
-def _offer_strict(context: ssl.SSLContext) -> None:
+def offer_strict(context: ssl.SSLContext) -> None:
     context.set_alpn_protocols([login.ALPN])
 
 
@@ -87,12 +91,14 @@ class MssqlGate:
         return await self._fronts.by_tunnel(_Client(stream, client, startup, request.since, request), request)
 
     def _login(self, stream: StreamHandshake) -> login.MssqlClientLogin:
-        certificate = self._certificate
-        return login.MssqlClientLogin(
-            stream,
-            framed=lambda: certificate.adapted_context("framed TLS", _limit_to_framed_tls),
-            strict=lambda: certificate.adapted_context("TDS 8.0", _offer_strict),
-        )
+        def framed(wrap: Wrap, read: Read) -> Awaitable[TlsCipher]:
+            context = self._certificate.adapted_context("framed TLS", limit_to_framed_tls)
+            return stream.framed_tls_handshake(wrap, read, context)
+
+        def strict() -> Awaitable[None]:
+            return stream.start_tls(self._certificate.adapted_context("TDS 8.0", offer_strict))
+
+        return login.MssqlClientLogin(stream, framed=framed, strict=strict)
 
     def _turned_away(self, stream: StreamHandshake, client: login.MssqlClientLogin, error: PosternError) -> None:
         self._fronts.engine.turned_away(error)

@@ -44,7 +44,7 @@ class MssqlTargets:
             if greeting.routed_to is None:
                 return Target(stream, _parameters(greeting))
             stream.close()
-            host, port = _routed(greeting.routed_to)
+            host, port = _read_route(greeting.routed_to)
         raise Unavailable(f"the target routes to another server, and that again, more than {MAX_ROUTES} times")
 
     async def cancel(self, order: Order, secrets: ResolvedSecrets, process: int, key: bytes) -> None:
@@ -78,7 +78,7 @@ def _parameters(greeting: login.MssqlTargetGreeting) -> dict[str, str]:
     }
 
 
-def _routed(address: tuple[str, int]) -> tuple[str, int]:
+def _read_route(address: tuple[str, int]) -> tuple[str, int]:
     """Return the address that a target names. Azure's can have an instance behind a backslash."""
     host, port = address
     return host.partition("\\")[0], port or PORT

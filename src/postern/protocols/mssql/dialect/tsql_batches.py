@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
@@ -34,6 +35,7 @@ def _pattern(string: str, name: str) -> re.Pattern[str]:
 PATTERN: Final = _pattern(r"""[nN]?'(?:[^']++|'')*+'|""(?!")""", f"{_DOUBLE}|{_BRACKETS}")
 _STRINGS_PATTERN: Final = _pattern(rf"""[nN]?'(?:[^']++|'')*+'|""(?!")|{_DOUBLE}""", _BRACKETS)
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
+_CONTINUED = re.compile(r"\\\r?\n")
 _GO_LINE = re.compile(r"(?im)^[ \t]*go\b")
 
 Batch = list[SqlToken]
@@ -73,16 +75,22 @@ def check_go(text: str, seen: int) -> None:
 
 
 def token_of_match(match: re.Match[str], text: str) -> SqlToken:
-    """Return the token of a match.
+    """Return the token of a match. Raises UnreadableSql.
 
-    Without N, a server converts a string to a code page, in which other letters become quotes: its content is unknown
-    unless it is ASCII.
+    A backslash at the end of a line continues a string on the next. Without N, a server converts a string to a code
+    page, in which other letters become quotes: its content is unknown unless it is ASCII.
     """
     token = token_of(match, text)
-    if token.kind is SqlTokenKind.STRING and not (match.group()[0] in "nN" or match.group().isascii()):
-        return SqlToken(SqlTokenKind.STRING, token.text)
+    if token.kind is SqlTokenKind.STRING:
+        is_known = match.group()[0] in "nN" or match.group().isascii()
+        content = None if token.content is None or not is_known else _CONTINUED.sub("", token.content)
+        return SqlToken(SqlTokenKind.STRING, token.text, content=content)
     if token.kind is SqlTokenKind.NUMBER and token.text.startswith("$"):
         return SqlToken(SqlTokenKind.NUMBER, token.text.strip("$.") or "0")  # money
+    if token.kind is SqlTokenKind.WORD and not token.text.isascii():
+        blank = next((sign for sign in token.text if unicodedata.category(sign)[0] in "CZ"), "")
+        if blank:
+            raise UnreadableSql(f"U+{ord(blank):04X} may or may not be a space")
     return token
 
 

@@ -73,6 +73,12 @@ def has_loop(batch: Sequence[SqlToken]) -> bool:
     return any(token.key in ("WHILE", "GOTO") for token in batch)
 
 
+def texts_of_batch(batch: Sequence[SqlToken]) -> BatchTexts:
+    """Return the texts of a batch's variables, before its first statement."""
+    is_straight = not any(token.key in ("IF", "ELSE", "WHILE", "GOTO", "TRY", "CATCH") for token in batch)
+    return BatchTexts(loops=has_loop(batch), straight=is_straight)
+
+
 _CODE = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER"})
 QUERIES: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE")
 
@@ -106,7 +112,7 @@ class _Judge:
         found: list[Statement] = []
         before = self._texts
         for batch in batches:
-            self._texts = BatchTexts(has_loop(batch))
+            self._texts = texts_of_batch(batch)
             found += self._batch(batch)
         self._texts = before
         return tuple(found)
@@ -161,6 +167,7 @@ class _Judge:
         if verb == "SELECT" and len(plain) > 1 and _assigns(plain):
             draft.add(Effect.SESSION)
         self._add_query(draft, plain, verb)
+        _add_remote_targets(draft, plain)
         return draft.finish()
 
     def _add_query(self, draft: Draft, tokens: Sequence[SqlToken], verb: str) -> TreeFacts | None:
@@ -239,7 +246,7 @@ class _Judge:
     def _plain(self, draft: Draft, tokens: list[SqlToken]) -> None:
         first, judging = tokens[0].key, self.judging
         plain = plain_query(tokens, judging.schema)
-        judging.add_calls(draft, plain)
+        judging.add_calls(draft, plain if first != "INSERT" else ())  # INSERT BULK lists columns and their types
         place = next((at for at, token in enumerate(plain) if token.key == "SELECT"), 0)
         if first in ("IF", "WHILE"):
             self._condition(draft, plain[1:])
@@ -304,6 +311,17 @@ def _as_read(statement: Statement) -> Statement:
         return statement
     effects = (statement.effects - {Effect.DDL}) | {Effect.READ}
     return Statement("SELECT", effects, statement.objects, reason=statement.reason, untraced=statement.untraced)
+
+
+def _add_remote_targets(draft: Draft, tokens: Sequence[SqlToken]) -> None:
+    """Add the effects of a rowset of another server that a change names as its target, which is no call."""
+    for place, token in enumerate(tokens):
+        if token.key in _REMOTE and key_at(tokens, place + 1) == "(":
+            draft.effects |= words.FUNCTIONS.effects[token.key]
+            draft.reason = draft.reason or f"it runs {token.key}, whose effect is unknown"
+
+
+_REMOTE: Final = frozenset({"OPENDATASOURCE", "OPENQUERY", "OPENROWSET"})
 
 
 def _assigns(tokens: Sequence[SqlToken]) -> bool:

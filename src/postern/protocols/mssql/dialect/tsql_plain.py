@@ -56,7 +56,7 @@ def _is_method(tokens: Sequence[SqlToken], place: int, schema: TargetSchema | No
     if argument is None or argument.kind is not SqlTokenKind.STRING:
         return False
     owner = tokens[place - 2].text.lower()
-    if tokens[place - 2].key == ")":
+    if tokens[place - 2].key == ")" or tokens[place - 2].kind is SqlTokenKind.VARIABLE:
         return True
     is_function = schema is not None and any(
         (key[0].lower(), key[1].lower()) == (owner, tokens[place].text) for key in schema.functions

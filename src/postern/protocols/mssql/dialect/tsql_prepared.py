@@ -11,7 +11,7 @@ from postern.domain.text import small_letters
 from postern.inspection.sql.sql_tokens import SqlToken, UnreadableSql, word
 from postern.protocols.mssql.dialect.tsql_batches import readings, statements
 from postern.protocols.mssql.dialect.tsql_exec import PREPARED_PROCEDURES, TEXT_PROCEDURES, ExecCall, parse_exec
-from postern.protocols.mssql.dialect.tsql_parser import TSqlParser, creates_code, has_loop, judge_text
+from postern.protocols.mssql.dialect.tsql_parser import TSqlParser, creates_code, judge_text, texts_of_batch
 from postern.protocols.mssql.dialect.tsql_texts import BatchTexts
 
 MOST: Final = 1_000  # texts that prepare something
@@ -99,7 +99,7 @@ class TSqlPreparedStatements:
         try:
             for batches in readings(text):
                 for batch in batches:
-                    known = BatchTexts(has_loop(batch))
+                    known = texts_of_batch(batch)
                     for tokens in statements(batch):
                         if creates_code(tokens):
                             break

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from postern.inspection.masking.statement_facts import StatementFacts
-from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, key_at, words_of
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, closing, key_at, words_of
 from postern.protocols.mssql.dialect import tsql_words as words
 from postern.protocols.mssql.dialect.tsql_batches import readings, statements
 from postern.protocols.mssql.dialect.tsql_exec import parse_exec
@@ -94,20 +94,18 @@ def _takes_names(text: str) -> bool:
 @lru_cache(maxsize=256)
 def _speaks_values(text: str) -> bool:
     """Return whether a text writes messages that are not literals."""
-    for tokens in _pieces(text):
-        if tokens[0].key in _SPEAKS or (tokens[0].key in ("BEGIN", "END") and _SPEAKS & {each.key for each in tokens}):
-            if any(token.kind is SqlTokenKind.VARIABLE or token.key in ("(", "+") for token in _message_of(tokens)):
-                return True
-            if len(tokens) == 1 and tokens[0].key == "THROW":
-                return True  # again, what it has caught
-        elif _is_code(tokens):
-            return True
-    return False
+    return any(_is_code(tokens) or _speaks(tokens) for tokens in _pieces(text))
 
 
-def _message_of(tokens: Sequence[SqlToken]) -> Sequence[SqlToken]:
-    """Return what a statement says, without the brackets of RAISERROR."""
-    return tokens[2:-1] if key_at(tokens, 0) == "RAISERROR" and key_at(tokens, len(tokens) - 1) == ")" else tokens[1:]
+def _speaks(tokens: Sequence[SqlToken]) -> bool:
+    """Return whether a statement writes a message that is not a literal, or again one that it has caught."""
+    place = next((at for at, token in enumerate(tokens) if token.key in _SPEAKS), len(tokens))
+    message = tokens[place + 1 :]
+    if key_at(tokens, place) == "RAISERROR" and key_at(message, 0) == "(":
+        message = message[1 : closing(message, 0)]
+    if key_at(tokens, place) == "THROW" and not message:
+        return True
+    return any(token.kind is SqlTokenKind.VARIABLE or token.key in ("(", "+") for token in message)
 
 
 @lru_cache(maxsize=256)

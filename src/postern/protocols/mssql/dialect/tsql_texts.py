@@ -13,14 +13,14 @@ from itertools import product
 from typing import Final
 
 from postern.inspection.sql.identifier_folding import fold_identifier
-from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, closing, key_at
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, closing, key_at, words_of
 
 _MOST: Final = 32
 _LONGEST: Final = 64 * 1024  # characters in total
 _CONCATENATED: Final = 4000  # characters; the server cuts longer concatenations off unless a part is declared as MAX
 
 Texts = tuple[str, ...] | None
-"""All possible texts; None if any text is possible. NULL is none of them: running it does nothing."""
+"""All possible texts; None if any text is possible. NULL is an empty text here: some sessions concatenate it as one."""
 
 ASSIGNING: Final = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="})
 # Words of statements that assign the variables that they name: FETCH … INTO, RECEIVE, GET CONVERSATION, BEGIN DIALOG.
@@ -70,8 +70,20 @@ def text_type(tokens: Sequence[SqlToken], place: int, default: int) -> TextType 
     return TextType(length, _WIDE[name], name in ("CHAR", "NCHAR"))
 
 
+# Names that start with @@ and are the server's. Any other can be a user's variable.
+SERVER_VARIABLES: Final = words_of(
+    """
+    @@connections @@cpu_busy @@cursor_rows @@datefirst @@dbts @@def_sortorder_id @@default_langid @@error @@fetch_status
+    @@identity @@idle @@io_busy @@langid @@language @@lock_timeout @@max_connections @@max_precision @@microsoftversion
+    @@nestlevel @@options @@pack_received @@pack_sent @@packet_errors @@procid @@remserver @@rowcount @@servername
+    @@servicename @@spid @@textsize @@timeticks @@total_errors @@total_read @@total_write @@trancount @@version
+    """
+)
+
+
 def is_user_variable(token: SqlToken) -> bool:
-    return token.kind is SqlTokenKind.VARIABLE and token.text.startswith("@") and not token.text.startswith("@@")
+    is_variable = token.kind is SqlTokenKind.VARIABLE and token.text.startswith("@")
+    return is_variable and token.text.lower() not in SERVER_VARIABLES
 
 
 def variable_name(token: SqlToken) -> str:
@@ -141,7 +153,7 @@ def _term(tokens: Sequence[SqlToken], of_variable: Callable[[str], Texts]) -> Te
         return None
     called, inner = tokens[0].key, tokens[2:-1]
     if called == "CONCAT":
-        return concatenate([_argument(part, of_variable) for part in split(inner)])
+        return concatenate([texts_of(part, of_variable) for part in split(inner)])
     if called in ("CHAR", "NCHAR"):
         return _letter(inner)
     if called == "CAST":
@@ -151,13 +163,6 @@ def _term(tokens: Sequence[SqlToken], of_variable: Callable[[str], Texts]) -> Te
         parts = split(inner)
         return _convert(parts[1], text_type(parts[0], 0, 30), of_variable) if len(parts) == 2 else None
     return None
-
-
-def _argument(tokens: Sequence[SqlToken], of_variable: Callable[[str], Texts]) -> Texts:
-    """Return the texts of an argument of CONCAT, which takes NULL for an empty text."""
-    texts = texts_of(tokens, of_variable)
-    has_variable = any(token.kind is SqlTokenKind.VARIABLE for token in tokens)
-    return limit_texts([*texts, ""]) if texts is not None and has_variable else texts
 
 
 def _letter(tokens: Sequence[SqlToken]) -> Texts:
@@ -181,11 +186,12 @@ def _convert(tokens: Sequence[SqlToken], kind: TextType | None, of_variable: Cal
 class BatchTexts:
     """The possible texts of the variables of one batch. A variable that the batch does not declare can have any.
 
-    Assignments only add: a statement can fail, or be skipped. In a batch with a loop (`loops`), a text that is made of
-    variables is unknown.
+    A batch without branches is `straight`: each SET takes effect. In others, assignments only add, because they can be
+    skipped. In a batch with a loop (`loops`), a text that is made of variables is unknown.
     """
 
     loops: bool = False
+    straight: bool = False
     _types: dict[str, TextType | None] = field(default_factory=dict)
     _texts: dict[str, Texts] = field(default_factory=dict)
 
@@ -198,7 +204,7 @@ class BatchTexts:
         if first == "DECLARE":
             self._declare(tokens[1:])
         elif first == "SET" and len(tokens) > 2 and is_user_variable(tokens[1]):
-            self._assign(tokens[1:], repeats=False)
+            self._assign(tokens[1:], is_set=True)
         elif first == "SELECT":
             self._select(tokens)
         else:
@@ -214,10 +220,10 @@ class BatchTexts:
             if name in self._types and self._types[name] != kind:
                 kind = None
             self._types[name] = kind
-            self._texts.setdefault(name, ())
+            self._texts.setdefault(name, ("",))
             equals = next((at for at, token in enumerate(part) if token.key == "="), len(part))
             if equals < len(part):
-                self._put(name, self._value(part[equals + 1 :]))
+                self._put(name, self._value(part[equals + 1 :]), replaces=True)
 
     def _select(self, tokens: Sequence[SqlToken]) -> None:
         depth, end = 0, len(tokens)
@@ -233,14 +239,14 @@ class BatchTexts:
                 for token in assigned_variables([tokens[0], *part]):
                     self._texts[variable_name(token)] = None
 
-    def _assign(self, tokens: Sequence[SqlToken], *, repeats: bool) -> None:
-        """Record `@a = …`. It `repeats` for each row of a query."""
+    def _assign(self, tokens: Sequence[SqlToken], *, repeats: bool = False, is_set: bool = False) -> None:
+        """Record `@a = …`, of a SET or of a SELECT, which `repeats` it for each row."""
         name, operator, value = variable_name(tokens[0]), key_at(tokens, 1), tokens[2:]
         has_variable = any(token.kind is SqlTokenKind.VARIABLE for token in value)
         if operator == "=":
-            self._put(name, None if repeats and has_variable else self._value(value))
+            self._put(name, None if repeats and has_variable else self._value(value), replaces=is_set)
         elif operator == "+=" and not repeats and not self.loops:
-            self._put(name, concatenate([self.of_variable(name), self._value(value)]))
+            self._put(name, concatenate([self.of_variable(name), self._value(value)]), replaces=is_set)
         else:
             self._put(name, None)
 
@@ -249,9 +255,11 @@ class BatchTexts:
             return None
         return texts_of(tokens, self.of_variable)
 
-    def _put(self, name: str, texts: Texts) -> None:
+    def _put(self, name: str, texts: Texts, *, replaces: bool = False) -> None:
         kind, before = self._types.get(name), self.of_variable(name)
         fitting = None if kind is None else kind.fit(texts)
+        if replaces and self.straight and name in self._types:
+            before = ()
         self._texts[name] = None if before is None or fitting is None else limit_texts([*before, *fitting])
 
 

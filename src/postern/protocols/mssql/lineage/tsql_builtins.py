@@ -10,7 +10,9 @@ from postern.protocols.mssql.dialect import tsql_words as words
 
 # Results of these hold what a session, an error or an identity column holds.
 IDENTITY_FUNCTIONS: Final = frozenset({"IDENT_CURRENT", "SCOPE_IDENTITY"})
-SESSION_FUNCTIONS: Final = frozenset({"CONTEXT_INFO", "SESSION_CONTEXT"})
+SESSION_FUNCTIONS: Final = words_of(
+    "CONTEXT_INFO SESSION_CONTEXT ERROR_LINE ERROR_NUMBER ERROR_PROCEDURE ERROR_SEVERITY ERROR_STATE"
+)
 _QUOTING: Final = frozenset({"CONTAINSTABLE", "ERROR_MESSAGE", "EVENTDATA", "FREETEXTTABLE", "CHANGETABLE", "OPENXML"})
 
 # Functions whose result depends on their arguments, the clock, random numbers and the login only.
@@ -51,7 +53,7 @@ TABLE_HINTS: Final = words_of(
 # Variables of the server that only the server sets, or that count rows.
 CALM_VARIABLES: Final = words_of(
     """
-    @@connections @@cpu_busy @@cursor_rows @@dbts @@error @@fetch_status @@idle @@io_busy @@max_connections
+    @@connections @@cpu_busy @@cursor_rows @@dbts @@fetch_status @@idle @@io_busy @@max_connections
     @@max_precision @@microsoftversion @@nestlevel @@pack_received @@pack_sent @@packet_errors @@procid @@remserver
     @@rowcount @@servername @@servicename @@spid @@timeticks @@total_errors @@total_read @@total_write @@trancount
     @@version

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from sqlglot import exp
@@ -39,26 +39,22 @@ class TsqlChange:
         target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
         if isinstance(tree, exp.Delete) and tree.args.get("tables"):
             target = tree.args["tables"][0]
-        self._tables = [name for table in tree.find_all(exp.Table) if (name := queries.table_name(table)) is not None]
-        self.target = self._find_target(queries.table_name(target))
+        self._tables = _names(queries, tree.find_all(exp.Table))
+        self._named = queries.table_name(target)
+        self.target = self._find_target(self._named)
 
     def _find_target(self, target: rel.TableName | None) -> rel.TableName | None:
         """Return the table that is changed, which a change can name by an alias in its FROM."""
         if target is None or target.schema or isinstance(self._tree, exp.Insert):
             return target
         folded = fold_identifier(target.name)
-        aliased = [
-            table for table in self._tables if table.alias is not None and fold_identifier(table.alias.name) == folded
-        ]
-        if not aliased:
-            return None if self._is_derived(folded) else target
-        return rel.TableName(aliased[0].name, aliased[0].schema) if len(aliased) == 1 else None
-
-    def _is_derived(self, name: str) -> bool:
-        """Return whether the name is that of a CTE or of a subquery."""
-        return any(
-            fold_identifier(node.alias) == name for node in self._tree.find_all(exp.CTE, exp.Subquery) if node.alias
-        )
+        listed = _names(self._queries, _listed_tables(self._tree))
+        aliased = [table for table in listed if table.alias is not None and fold_identifier(table.alias.name) == folded]
+        if aliased:
+            table = aliased[0]
+            return rel.TableName(table.name, table.schema) if len(aliased) == 1 else None
+        derived = (node.alias for node in self._tree.find_all(exp.CTE, exp.Subquery) if node.alias)
+        return None if folded in map(fold_identifier, derived) else target
 
     def write(self) -> None:
         """Record what the change writes into temporary tables, and the variables that it assigns."""
@@ -76,7 +72,8 @@ class TsqlChange:
 
     def _one(self, expression: rel.Expression) -> rel.Query:
         """Return a query of one expression over everything that the change names."""
-        items: tuple[rel.FromItem, ...] = (*self._beside(), *([self.target] if self.target is not None else []))
+        target = self.target or self._named
+        items: tuple[rel.FromItem, ...] = (*self._beside(), *([target] if target is not None else []))
         query: rel.Query = rel.Select((rel.OutputColumn(None, expression),), items)
         return self._queries.with_ctes(self._tree, query)
 
@@ -162,3 +159,20 @@ class TsqlChange:
             before_after=("inserted", "deleted"),
         )
         return self._queries.with_ctes(self._tree, change)
+
+
+def _names(queries: TsqlQueries, tables: Iterable[exp.Expr]) -> list[rel.TableName]:
+    return [name for table in tables if (name := queries.table_name(table)) is not None]
+
+
+def _listed_tables(tree: exp.Expr) -> Iterator[exp.Table]:
+    """Yield the tables that the FROM of a change lists, without those of queries in it."""
+    waiting = [tree.args.get("from_"), tree.args.get("using"), *(tree.args.get("joins") or ())]
+    if isinstance(tree, exp.Delete | exp.Merge):
+        waiting.append(tree.this)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, exp.Table):
+            yield node
+        if isinstance(node, exp.Table | exp.From | exp.Join | exp.Subquery):
+            waiting += [node.this, *(node.args.get("joins") or ())]

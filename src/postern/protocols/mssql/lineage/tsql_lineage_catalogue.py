@@ -32,6 +32,7 @@ class TsqlState:
       (`lost`).
     - `queried`: a setting, or the session's context, may hold the result of a query.
     - `numbered`: an identity value may be one that a statement has chosen.
+    - `planned`: answers may be execution plans.
     - `elsewhere`: the current database may not be that of the snapshot. `as_other`: nor may the user be the login's.
     """
 
@@ -42,6 +43,7 @@ class TsqlState:
     lost: bool = False
     queried: bool = False
     numbered: bool = False
+    planned: bool = False
     elsewhere: bool = False
     as_other: bool = False
 

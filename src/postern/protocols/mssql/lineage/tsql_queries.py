@@ -16,6 +16,7 @@ from sqlglot import exp
 from postern.inspection.lineage import relations as rel
 from postern.inspection.lineage.scope import WorkBudget
 from postern.inspection.sql.identifier_folding import fold_identifier
+from postern.protocols.mssql.dialect.tsql_texts import SERVER_VARIABLES
 from postern.protocols.mssql.lineage.tsql_builtins import CALM_VARIABLES, IDENTITY_VARIABLES
 from postern.protocols.mssql.lineage.tsql_lineage_catalogue import OTHER_DATABASE, TsqlState
 from postern.protocols.mssql.lineage.tsql_names import column_name
@@ -122,7 +123,7 @@ class TsqlExpressions:
         state, folded = self._context.state, fold_identifier(name)
         if not name:
             return rel.UNKNOWABLE
-        if not name.startswith("@@"):
+        if folded not in SERVER_VARIABLES:
             return rel.VariableValue(folded)
         if folded in IDENTITY_VARIABLES:
             return rel.UNKNOWABLE if state.numbered or state.lost else rel.CONSTANT
@@ -311,10 +312,12 @@ class TsqlQueries:
 
 
 def _column_title(value: exp.Expr) -> str | None:
-    """Return a column's name; None if it has none."""
+    """Return a column's name, which is empty for one that is computed; None if it is unknown."""
     if isinstance(value, exp.Alias):
         return column_name(value.args["alias"].name)
-    return column_name(value.name) if isinstance(value, exp.Column) else None
+    if not isinstance(value, exp.Column):
+        return ""
+    return None if value.name.startswith("$") else column_name(value.name)
 
 
 def _document(query: rel.Query) -> rel.Query:

@@ -11,7 +11,7 @@ from typing import Final
 
 from postern.domain.targets.target_schema import ColumnRef, Origin, TargetSchema
 from postern.inspection.lineage.answers import Outs, one_of, origin_of, spread
-from postern.inspection.lineage.scope import NOTHING
+from postern.inspection.lineage.scope import NOTHING, Out
 from postern.inspection.lineage.unread import UnreadText
 from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.interception.events import Column
@@ -42,7 +42,9 @@ class TSqlSessionLineage:
 
     def record_gap(self) -> None:
         """Record that statements were forwarded unseen: they may have changed anything."""
-        self._state = TsqlState(everything=True, lost=True, queried=True, numbered=True, elsewhere=True, as_other=True)
+        self._state = TsqlState(
+            everything=True, lost=True, queried=True, numbered=True, planned=True, elsewhere=True, as_other=True
+        )
 
     def record_reset(self) -> None:
         """Record that the session was reset for another user of its connection: temporary tables and cursors are gone.
@@ -72,7 +74,7 @@ class TSqlSessionLineage:
         found_outs = None if outs is None else spread(outs, len(columns))
         if found_outs is None:
             return (None,) * len(columns)
-        return tuple(map(origin_of, found_outs))
+        return tuple([_origin(column, out) for column, out in zip(columns, found_outs, strict=True)])
 
     def of_variables(self, statement: str, names: Sequence[str]) -> tuple[Origin | None, ...]:
         """Return the origins of output parameters of a text, by their names with @. A procedure's are unknown."""
@@ -111,6 +113,12 @@ class TSqlSessionLineage:
         return read
 
 
+def _origin(column: Column, out: Out) -> Origin | None:
+    """Return the origin of a column. One with another name is of another answer, such as that of a trigger."""
+    is_other = out.name is not None and _fold_ascii_name(out.name) != _fold_ascii_name(column.name)
+    return None if is_other else origin_of(out)
+
+
 def _fold_ascii_name(name: str) -> str:
-    """Compare letters beyond ASCII in the session's character set."""
-    return name.lower() if name.isascii() else ""
+    """Return the form in which names of columns are compared: without letters beyond ASCII, which collations change."""
+    return name.lower().rstrip() if name.isascii() else ""

@@ -220,8 +220,8 @@ class _Speller:
             self._name(token.text)
 
     def _name(self, text: str) -> None:
-        if TEMPORARY in text:
-            raise UnreadableSql("a name in it contains a private character")
+        if TEMPORARY in text or text.startswith("@"):
+            raise UnreadableSql("a name in it looks like a variable or contains a private character")
         if text.startswith("#"):
             text = text.replace("#", TEMPORARY)
         self.names[text.lower()] += 1

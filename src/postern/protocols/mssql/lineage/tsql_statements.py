@@ -30,6 +30,7 @@ from postern.inspection.lineage.scope import (
 )
 from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.inspection.sql.judging import Draft, Judging, add_defined_object, by_first_words, verb_of
+from postern.inspection.sql.sql_calls import called_at
 from postern.inspection.sql.sql_tokens import (
     SqlToken,
     SqlTokenKind,
@@ -42,7 +43,7 @@ from postern.inspection.sql.sql_tokens import (
 from postern.protocols.mssql.dialect import tsql_words as words
 from postern.protocols.mssql.dialect.tsql_batches import Batch, readings, statements
 from postern.protocols.mssql.dialect.tsql_exec import ExecCall, parse_exec
-from postern.protocols.mssql.dialect.tsql_parser import QUERIES, creates_code, has_loop
+from postern.protocols.mssql.dialect.tsql_parser import QUERIES, creates_code, has_loop, texts_of_batch
 from postern.protocols.mssql.dialect.tsql_plain import plain_query
 from postern.protocols.mssql.dialect.tsql_texts import (
     BatchTexts,
@@ -123,6 +124,7 @@ class TsqlStatements:
         self._judging = Judging(words.GRAMMAR, words.FUNCTIONS, catalogue.schema)
         self._temps: dict[str, Outs] = dict(state.temps)
         self._cursors: dict[str, Outs] = dict(state.cursors)
+        self._cursor_queries: dict[str, list[list[SqlToken]]] = {}
         self._variables = BatchVariables(parameters)
         self._texts = BatchTexts()
         self._answers: dict[Outs, None] = {}
@@ -133,6 +135,8 @@ class TsqlStatements:
         """Return the analysis. Raises TooMuch for a loop that does not settle."""
         for batch in batches:
             self._batch(batch, loops=self._repeats or has_loop(batch) or len(batches) > 1)
+        if self._state.planned:
+            self._answers[_LOST] = None  # a plan, which quotes values
         return TsqlRead(tuple(self._answers), self.state(), tuple(self._variables.put.items()))
 
     def state(self) -> TsqlState:
@@ -141,10 +145,17 @@ class TsqlStatements:
         return replace(
             self._state,
             temps=frozenset() if is_full else frozenset(temps.items()),
-            cursors=frozenset() if is_full else frozenset(self._cursors.items()),
+            cursors=frozenset() if is_full else frozenset(self._lasting_cursors().items()),
             lost=self._state.lost or is_full,
             everything=self._state.everything or is_full,
         )
+
+    def _lasting_cursors(self) -> dict[str, Outs]:
+        """Return the cursors for later texts, which may fetch what temporary tables have by then."""
+        return {
+            name: _LOST if any(map(_is_over_temporary, self._cursor_queries.get(name, ()))) else outs
+            for name, outs in self._cursors.items()
+        }
 
     def definition(self, text: str) -> list[Out]:
         """Return the columns of a view."""
@@ -171,7 +182,7 @@ class TsqlStatements:
         pieces = statements(batch)
         for _ in range(_ROUNDS if loops else 1):
             before = (self.state(), self._temps.copy(), dict(self._variables.put), self.control)
-            self._texts = BatchTexts(loops)
+            self._texts = texts_of_batch(batch)
             for tokens in pieces:
                 if creates_code(tokens):
                     self._define(tokens)
@@ -223,7 +234,10 @@ class TsqlStatements:
         elif first == "RECEIVE" or (first == "WAITFOR" and key_at(tokens, 1) == "("):
             self._answer(_LOST)
         elif first in ("BEGIN", "END", "ELSE") and not _is_block_edge(tokens):
-            raise UnreadableSql("it is not understood")
+            place = 1 + (key_at(tokens, 1) in ("TRY", "CATCH"))
+            if key_at(tokens, place) != "THROW":
+                raise UnreadableSql("it is not understood")
+            self._print(tokens[place:])
         for token in assigned_variables(tokens):
             self._variables.assign(variable_name(token), None)
         if effects & {Effect.ADMIN, Effect.READ} and first not in ("RAISERROR",):
@@ -434,6 +448,7 @@ class TsqlStatements:
             self._state = replace(self._state, queried=True)
         if Effect.DDL in effects or Effect.GRANT in effects:
             self._state = replace(self._state, everything=True)
+            self._temps = dict.fromkeys(self._temps, _LOST)  # sp_rename can exchange their columns
         if Effect.ADMIN in effects or call.procedure == "sp_cursorfetch":
             self._answer(_LOST)
         elif Effect.READ in effects:
@@ -478,7 +493,9 @@ class TsqlStatements:
             self.control = union([self.control, sources])
 
     def _print(self, tokens: list[SqlToken]) -> None:
-        """Analyse PRINT, RAISERROR, RETURN and THROW, whose values are no rows."""
+        """Analyse PRINT, RAISERROR, RETURN and THROW, whose values are no rows. Later, ERROR_NUMBER() may be one."""
+        if union([self._argument([token]) for token in tokens]) != NOTHING:
+            self._state = replace(self._state, queried=True)
         for token in assigned_variables(tokens):
             self._variables.assign(variable_name(token), None)
 
@@ -491,7 +508,7 @@ class TsqlStatements:
                 raise UnreadableSql("it declares something that is not a variable")
             place = 1 + (key_at(part, 1) == "AS")
             if key_at(part, place) == "TABLE":
-                self._temps.setdefault(variable_name(part[0]), _columns_of_definition(part[place + 1 :]))
+                self._temps.setdefault(variable_name(part[0]), self._columns_of_definition(part[place + 1 :]))
                 continue
             equals = next((at for at, token in enumerate(part) if token.key == "="), len(part))
             if equals < len(part):
@@ -520,13 +537,20 @@ class TsqlStatements:
         for at, token in enumerate(query):
             if token.key == "FOR" and key_at(query, at + 1) in ("UPDATE", "READ"):
                 end = at
-        outs = tuple(self._query_outs(query[:end], verb_of(query[:end])))
         folded = fold_identifier(name.text)
-        self._cursors[folded] = merge_outs(self._cursors.get(folded), outs)
+        self._cursor_queries.setdefault(folded, []).append(query[:end])
+        self._read_cursor(folded)
+
+    def _read_cursor(self, name: str) -> None:
+        """Read the queries of a cursor: it returns what temporary tables have when it is opened, or even fetched."""
+        for query in self._cursor_queries.get(name, ()):
+            outs = tuple(self._query_outs(query, verb_of(query)))
+            self._cursors[name] = merge_outs(self._cursors.get(name), outs)
 
     def _fetch(self, tokens: list[SqlToken]) -> None:
         into = next((at for at, token in enumerate(tokens) if token.key == "INTO"), len(tokens))
         name = fold_identifier(tokens[into - 1].text) if into > 1 else ""
+        self._read_cursor(name)
         outs = _LOST if self._state.lost else self._cursors.get(name, _LOST)
         if into == len(tokens):
             self._answer(outs)
@@ -549,6 +573,8 @@ class TsqlStatements:
         setting = tokens[1].text.upper() if len(tokens) > 1 else ""
         if setting == "IDENTITY_INSERT":
             self._state = replace(self._state, numbered=True)
+        if setting.startswith("SHOWPLAN") or key_at(tokens, 2) in ("XML", "PROFILE"):
+            self._state = replace(self._state, planned=True)
         # A value from a query, or columns that answers have beside those of the text.
         has_query = setting == "NO_BROWSETABLE" or any(token.key == "(" for token in tokens)
         if has_query or union([self._argument([token]) for token in tokens]) != NOTHING:
@@ -580,17 +606,44 @@ class TsqlStatements:
     def _define_temporary(self, tokens: list[SqlToken], name: str) -> None:
         if tokens[0].key == "CREATE" and not name.startswith("##"):
             opening = next((at for at, token in enumerate(tokens) if token.key == "("), len(tokens))
-            outs = _columns_of_definition(tokens[opening:])
+            outs = self._columns_of_definition(tokens[opening:])
             self._temps[name] = merge_outs(self._temps.get(name), outs)
         elif tokens[0].key == "ALTER" and name in self._temps:
-            self._temps[name] = (Out(None, merge_sources(self._temps[name]), many=True),)
+            sources = merge_sources(self._temps[name]) if self._calls_nothing(tokens) else None
+            self._temps[name] = (Out(None, sources, many=True),)
         elif tokens[0].key == "CREATE":
             self._temps[name] = _LOST
+
+    def _columns_of_definition(self, tokens: Sequence[SqlToken]) -> Outs:
+        """Return the columns of a new table, from the bracket before them. A computed column may show any other, and a
+        default what a function of the target returns."""
+        if key_at(tokens, 0) != "(":
+            return _LOST
+        outs: list[Out] = []
+        for part in split(tokens[1 : closing(tokens, 0)]):
+            if not part or part[0].key in _CONSTRAINTS:
+                continue
+            is_plain = part[0].is_name and self._calls_nothing(part)
+            if key_at(part, 1) == "AS" or not is_plain:
+                return _ANY if is_plain else _LOST
+            outs.append(Out(column_name(part[0].text), NOTHING))
+        return tuple(outs)
+
+    def _calls_nothing(self, tokens: Sequence[SqlToken]) -> bool:
+        """Return whether all functions in a definition, and types with a length, are the server's own."""
+        return all(
+            self._pure(tuple([each.text for each in tokens[start:bracket] if each.key != "."]))
+            for start, bracket in called_at(tokens, builtins.CALLS)
+        )
 
 
 _ONE: Final = SqlToken(SqlTokenKind.NUMBER, "1")
 _BLOCKS: Final = frozenset({"TRY", "CATCH", "TRAN", "TRANSACTION", "DISTRIBUTED", "DIALOG", "CONVERSATION"})
 _CONSTRAINTS: Final = frozenset({"CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN", "INDEX", "PERIOD"})
+
+
+def _is_over_temporary(query: Sequence[SqlToken]) -> bool:
+    return any(token.text.startswith(("#", "@")) for token in query)
 
 
 def _only_batch(text: str) -> list[SqlToken]:
@@ -605,20 +658,6 @@ def _only_batch(text: str) -> list[SqlToken]:
 def _is_block_edge(tokens: Sequence[SqlToken]) -> bool:
     """Return whether BEGIN, END or ELSE stands alone, so that nothing after it can be a procedure's name."""
     return len(tokens) == 1 or (key_at(tokens, 1) in _BLOCKS and (len(tokens) == 2 or tokens[1].key.startswith("TRAN")))
-
-
-def _columns_of_definition(tokens: Sequence[SqlToken]) -> Outs:
-    """Return the columns of a new table, from the bracket before them. A computed column may show any other."""
-    if key_at(tokens, 0) != "(":
-        return _LOST
-    outs: list[Out] = []
-    for part in split(tokens[1 : closing(tokens, 0)]):
-        if not part or part[0].key in _CONSTRAINTS:
-            continue
-        if key_at(part, 1) == "AS" or not part[0].is_name:
-            return _ANY
-        outs.append(Out(column_name(part[0].text), NOTHING))
-    return tuple(outs)
 
 
 Reader = Callable[[TsqlStatements, list[SqlToken]], None]

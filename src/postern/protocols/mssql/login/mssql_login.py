@@ -15,7 +15,6 @@ has answered, except for what would lead it to another server.
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
@@ -58,15 +57,12 @@ class MssqlHandshake(Handshake, Protocol):
         self,
         wrap: Callable[[bytes], bytes],
         read: Callable[[], Awaitable[bytes]],
-        context: ssl.SSLContext | None = None,
     ) -> TlsCipher: ...
 
     def encrypt_stream(self, cipher: TlsCipher) -> None: ...
 
-    async def start_tls(self, context: ssl.SSLContext | None = None) -> None: ...
 
-
-Contexts = Callable[[], ssl.SSLContext]
+FramedTls = Callable[[Callable[[bytes], bytes], Callable[[], Awaitable[bytes]]], Awaitable[TlsCipher]]
 
 
 class _Messages:
@@ -93,7 +89,7 @@ class _Messages:
     async def _read_packet(self, kind: int) -> bytes:
         first = await self.stream.peek(1)
         if first[0] != kind:
-            raise ProtocolViolation(self._unexpected(first[0]))
+            raise ProtocolViolation(self._describe_unexpected(first[0]))
         head = await self.stream.read(p.HEAD)
         return head + await self.stream.read(int(p.packet_size(head, 0)) - p.HEAD)
 
@@ -102,25 +98,22 @@ class _Messages:
         while len(data) < p.HEAD or len(data) < p.packet_size(data, 0):
             head = await self.stream.read(RECORD_HEAD)
             record = await self.stream.read(record_size(head))
-            try:
-                data += cipher.decrypt(head + record)
-            except ssl.SSLError as error:
-                raise Unavailable(f"TLS failed during login: {error.reason or error}") from error
+            data += cipher.decrypt(head + record)
             if data[:1] and data[0] != kind:
-                raise ProtocolViolation(self._unexpected(data[0]))
+                raise ProtocolViolation(self._describe_unexpected(data[0]))
             if cipher.has_ended:
                 raise ConnectionResetError("the peer ended TLS during login")
         if len(data) != p.packet_size(data, 0):
             raise ProtocolViolation(f"the {self._peer} encrypted more than the first packet of its login")
         return data
 
-    def _unexpected(self, kind: int) -> str:
+    def _describe_unexpected(self, kind: int) -> str:
         if kind == TDS_5:
             return _OLD
         return f"the {self._peer} sent a packet of type {kind:#04x} at login: it probably does not speak TDS"
 
-    async def tls(self, context: ssl.SSLContext | None, own: int, peer: int) -> TlsCipher:
-        """Do the handshake of TLS in messages of type `own`, and of `peer`."""
+    async def tls(self, handshake: FramedTls) -> TlsCipher:
+        """Do the handshake of TLS in messages."""
         left = MAX_HANDSHAKE
 
         async def read() -> bytes:
@@ -128,23 +121,27 @@ class _Messages:
             left -= 1
             if not left:
                 raise ProtocolViolation(f"the {self._peer} does not end its TLS handshake")
-            return await self.read(peer, MAX_LOGIN)
+            return await self.read(p.PRELOGIN, MAX_LOGIN)
 
-        return await self.stream.framed_tls_handshake(lambda data: p.message(own, data), read, context)
+        return await handshake(lambda data: p.message(p.PRELOGIN, data), read)
 
 
 class MssqlClientLogin:
     """One client's login: `greet`, then `authenticate`, then `welcome`; `turn_away` at any time after PRELOGIN.
 
-    `framed` and `strict` return the contexts for TLS inside of messages, and for TDS 8.0.
+    `framed` does the handshake of TLS inside of messages, and `strict` the one of TDS 8.0.
     """
 
     def __init__(
-        self, stream: MssqlHandshake, *, framed: Contexts | None = None, strict: Contexts | None = None
+        self,
+        stream: MssqlHandshake,
+        *,
+        framed: FramedTls | None = None,
+        strict: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._stream = stream
         self._messages = _Messages(stream, "client")
-        self._framed = framed
+        self._framed = framed or stream.framed_tls_handshake
         self._strict = strict
         self._wide = True
         self._startup: MssqlStartup | None = None
@@ -158,7 +155,7 @@ class MssqlClientLogin:
         if first == TLS_FIRST:
             if self._strict is None or not self._stream.tls_offered:
                 raise ProtocolViolation("the client began with TLS, which is not configured for this connection")
-            await self._stream.start_tls(self._strict())
+            await self._strict()
             self.is_strict = self.encrypted = True
         cipher = await self._agree(require_tls)
         data = await self._messages.read(p.LOGIN, MAX_LOGIN, cipher)
@@ -190,8 +187,7 @@ class MssqlClientLogin:
             return None
         if wish == pre.NOT_SUPPORTED:
             raise Denied("this gateway accepts only TLS connections; connect with Encrypt=yes (encrypt=true)")
-        context = self._framed() if self._framed is not None else None
-        cipher = await self._messages.tls(context, p.PRELOGIN, p.PRELOGIN)
+        cipher = await self._messages.tls(self._framed)
         if answer == pre.OFF:
             return cipher
         self.encrypted = True
@@ -308,7 +304,7 @@ async def _encrypt(messages: _Messages, sslmode: str, answer: int) -> TlsCipher 
         raise Unavailable(f"the target encrypts logins only, and the connection's SSLMODE is {sslmode}")
     if messages.stream.buffered:
         raise ProtocolViolation("the target sent bytes between its PRELOGIN and the TLS handshake")
-    cipher = await messages.tls(None, p.PRELOGIN, p.PRELOGIN)
+    cipher = await messages.tls(messages.stream.framed_tls_handshake)
     if answer == pre.OFF:
         return cipher
     messages.stream.encrypt_stream(cipher)

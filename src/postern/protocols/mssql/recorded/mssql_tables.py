@@ -33,10 +33,10 @@ class MssqlResults:
                 return Problem("ERROR", token.text, code=str(token.number))
             return Problem("INFO", token.text, code=str(token.number) if token.number else "", fails=False)
         if isinstance(token, k.DoneToken):
-            return self._finished(token)
+            return self._end_result(token)
         return None
 
-    def _finished(self, token: k.DoneToken) -> Result | None:
+    def _end_result(self, token: k.DoneToken) -> Result | None:
         """Return the end of a statement. The end of a procedure is one only if no statement of it was counted."""
         counted, self._counted = self._counted, token.code == k.DONEINPROC
         if token.status & k.DONE_ERROR:

@@ -212,7 +212,7 @@ class MssqlBackend(Wire):
             is_whole = stop == end and self._sent == end - (len(packet) - p.HEAD)
             if not self.cutting:
                 if is_whole:
-                    pieces.append(self._numbered(packet))
+                    pieces.append(self._number_packet(packet))
                 elif stop > self._sent or packet[1] & p.EOM:
                     status = packet[1] & p.EOM if stop == end else 0
                     pieces.append(self.frame(buf[self._sent : stop], status))
@@ -232,7 +232,7 @@ class MssqlBackend(Wire):
         self._need = max(0, self._need - sent)
         self._sent = 0
 
-    def _numbered(self, packet: bytes) -> bytes:
+    def _number_packet(self, packet: bytes) -> bytes:
         number = int(self._number) & 0xFF
         self._number += 1
         if not self._is_renumbered or packet[6] == number:

@@ -61,12 +61,12 @@ def system_number(name: str) -> int:
     """Return the number of a system procedure that is called by name, however it is spelled; 0 for any other."""
     if _NAME.fullmatch(name) is None:
         return 0
-    parts = [_unquoted(part) for part in name.split(";")[0].strip().rsplit(".", 3)]
+    parts = [_unquote(part) for part in name.split(";")[0].strip().rsplit(".", 3)]
     schema = parts[-2] if len(parts) > 1 else ""
     return r.NUMBERS.get(parts[-1], 0) if schema in _SYSTEM else 0
 
 
-def _unquoted(part: str) -> str:
+def _unquote(part: str) -> str:
     part = part.strip()
     if part[:1] == "[" and part[-1:] == "]":
         part = part[1:-1].replace("]]", "]")
@@ -211,7 +211,7 @@ def _read_cursor(call: RpcCall, slot: MssqlPendingResponse, queue: MssqlResponse
     table = text_value(call.parameters[3]) if len(call.parameters) > 3 else None
     if not table:
         return _unreadable(call, "a change by a cursor does not name its table")
-    columns = [_quoted(parameter.name.lstrip("@")) for parameter in call.parameters[4:]]
+    columns = [_quote(parameter.name.lstrip("@")) for parameter in call.parameters[4:]]
     values = values_of(call.parameters[4:])
     if operation & _CURSOR_INSERT:
         places = ", ".join([f"@P{at + 1}" for at in range(len(columns))])
@@ -223,13 +223,13 @@ def _read_cursor(call: RpcCall, slot: MssqlPendingResponse, queue: MssqlResponse
     return CallReading(f"UPDATE {table} SET {sets} {where}", values)  # noqa: S608 - judged, not run
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return "[" + name.replace("]", "]]") + "]"
 
 
 def _call_text(call: RpcCall) -> str:
     """Return a call as a statement. A name that a server would not read as one is quoted as a whole."""
-    name = call.name.strip() if call.name.strip() and _NAME.fullmatch(call.name) else _quoted(call.name)
+    name = call.name.strip() if call.name.strip() and _NAME.fullmatch(call.name) else _quote(call.name)
     words: list[str] = []
     for at, parameter in enumerate(call.parameters):
         place = f"@P{at + 1}"

@@ -149,7 +149,7 @@ class MssqlRows(Rows):
                 new.append(None)
                 continue
             text = next(remaining)
-            new.append(cell if text == plain(kind, cell) else _replaced(kind, cell, text))
+            new.append(cell if text == plain(kind, cell) else _encode_replacement(kind, cell, text))
         self._new[column] = new
         self.is_changed = True
 
@@ -276,7 +276,7 @@ class MssqlRows(Rows):
         return head + b"".join(values)
 
 
-def _replaced(kind: MssqlType, cell: bytes, text: bytes) -> bytes | None:
+def _encode_replacement(kind: MssqlType, cell: bytes, text: bytes) -> bytes | None:
     """Encode a replaced text. What cannot be a value of the type becomes NULL, or an empty value."""
     if kind.codec or kind.code in t.BYTES or kind.code == t.SQL_VARIANT:
         return fit_text(kind, text)
