@@ -18,6 +18,7 @@ from tests.support.protocols import cloudwatch_test_messages as cw
 from tests.support.protocols import dynamodb_test_messages as dd
 from tests.support.protocols import http_test_frames as ht
 from tests.support.protocols import mongodb_test_messages as mg
+from tests.support.protocols import mssql_test_messages as ms
 from tests.support.protocols import mysql_test_messages as my
 from tests.support.protocols import postgres_test_messages as pg
 from tests.support.protocols.query_contracts import (
@@ -54,6 +55,11 @@ from postern.protocols.mongodb.queries.mongodb_script import MongodbScript as Mo
 from postern.protocols.mongodb.recorded.mongodb_text_renderer import MongodbTextRenderer
 from postern.protocols.mongodb.wire import mongodb_messages as mongo
 from postern.protocols.mongodb.wire.mongodb_wire import MongodbWire as MongodbWire
+from postern.protocols.mssql.queries.mssql_catalogue import CATALOGUE as MSSQL_CATALOGUE
+from postern.protocols.mssql.queries.mssql_query import MssqlQuery
+from postern.protocols.mssql.queries.mssql_script import MssqlScript
+from postern.protocols.mssql.recorded.mssql_text_renderer import MssqlTextRenderer
+from postern.protocols.mssql.wire.mssql_wire import MssqlWire
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE as MYSQL_CATALOGUE
 from postern.protocols.mysql.queries.mysql_query import MysqlQuery as MysqlQuery
 from postern.protocols.mysql.queries.mysql_script import MysqlScript as MysqlScript
@@ -170,6 +176,8 @@ def http_shown(data: bytes) -> bytes:
 CELLS: list[Row] = [("grüße", None), ("", "x" * 300)]
 FIELDS = [mm.MysqlField("a", mm.VAR_STRING), mm.MysqlField("b", mm.VAR_STRING)]
 MORE = mm.AUTOCOMMIT | mm.MORE_RESULTS
+MS_COLUMNS = ms.columns(ms.column("a", ms.text_type(400)), ms.column("b", ms.text_type(400)))
+MS_ROWS = MS_COLUMNS + ms.null_row([1], 2, ms.text_cell("grüße")) + ms.row(ms.text_cell(""), ms.text_cell("x" * 300))
 MY_ROWS = my.rows(*CELLS, names=("a", "b"))
 PG_ROWS = pg.row_description("a", "b") + b"".join(pg.data_row(*row) for row in CELLS) + pg.command_complete("SELECT 2")
 PG_BOUND = pg.parse_complete() + pg.bind_complete()
@@ -236,6 +244,20 @@ WIRES: Mapping[str, Talk] = {
             ),
         ],
         MY_GARBAGE,
+    ),
+    "mssql": Talk(
+        MssqlWire,
+        [
+            (Side.CLIENT, ms.batch(SCRIPT)),
+            (Side.TARGET, ms.reply(MS_ROWS, ms.done(2, more=True), ms.info("said"), MS_ROWS, ms.done(2), size=512)),
+            (Side.CLIENT, ms.execute_sql("select @P1", ms.integer(5))),
+            (Side.TARGET, ms.reply(MS_ROWS, ms.done(2, more=True, code=0xFF), ms.status(0), ms.done(code=0xFE))),
+        ],
+        [
+            (Side.CLIENT, b"\x10\x01\x00\x08\x00\x00\x01\x00"),  # a second login
+            (Side.CLIENT, b"\x01\x01\x00\x07\x00\x00\x01\x00"),
+            (Side.TARGET, ms.reply(ms.done())),
+        ],
     ),
     "mongodb": Talk(
         MongodbWire,
@@ -403,6 +425,25 @@ MASKED: Mapping[str, Masked] = {
             (Side.TARGET, my.error(f"Duplicate entry '{SECRET.decode()}' for key", 1062)),
         ],
     ),
+    "mssql, rows": Masked(
+        MssqlWire,
+        [
+            (Side.CLIENT, ms.batch("select a, b from t")),
+            (Side.TARGET, ms.reply(MS_COLUMNS, ms.row(ms.text_cell("x"), ms.text_cell(SECRET.decode())), ms.done(1))),
+        ],
+        ms.shown,
+    ),
+    "mssql, an error": Masked(
+        MssqlWire,
+        [
+            (Side.CLIENT, ms.batch("insert into t values (1)")),
+            (
+                Side.TARGET,
+                ms.reply(ms.error(2627, f"The duplicate key value is ({SECRET.decode()})."), ms.done(error=True)),
+            ),
+        ],
+        ms.shown,
+    ),
     "mongodb, documents": Masked(
         MongodbWire,
         [
@@ -523,6 +564,17 @@ QUERIES: Mapping[str, Answered] = {
             MY_ROWS[:-9] + mm.packet(7, b"\x05ab"),
         ],
     ),
+    "mssql": Answered(
+        lambda: MssqlQuery("select a, b from t where c = ?", ["x"]),
+        ms.reply(MS_ROWS, ms.done(2, more=True, code=0xFF), ms.status(0), ms.done(code=0xFE), size=512),
+        ms.reply(ms.error(208, "there is no t"), ms.status(1), ms.done(code=0xFE, error=True)),
+        [
+            b"\x12\x01\0\x08\0\0\0\0",
+            b"\x04\x01\0\x07\0\0\0\0",
+            ms.reply(MS_ROWS),
+            ms.reply(MS_ROWS + b"\x33"),
+        ],
+    ),
     "mongodb": Answered(
         lambda: MongodbQuery('{"find": "t", "filter": {"c": {"$parameter": 1}}, "$db": "shop"}', ["x"]),
         MG_ROWS,
@@ -577,6 +629,7 @@ def test_damaged_query_answer_is_rows_an_error_or_a_violation(one: Answered, dat
 CATALOGUES: Mapping[str, Catalogue] = {
     "postgres": POSTGRES_CATALOGUE,
     "mysql": MYSQL_CATALOGUE,
+    "mssql": MSSQL_CATALOGUE,
     "mongodb": MONGODB_CATALOGUE,
     "dynamodb": DYNAMODB_CATALOGUE,
     "cloudwatch": CLOUDWATCH_CATALOGUE,
@@ -607,6 +660,13 @@ SCRIPTS: Mapping[str, Run] = {
         MysqlWire,
         my.AnswerPackets().columns("a").row("grüße").eof(MORE).columns("b").row("2").eof().bytes,
         my.AnswerPackets().columns("a").row("grüße").eof(MORE).error("there is no t").bytes,
+    ),
+    "mssql": Run(
+        MssqlScript,
+        MssqlWire,
+        ms.reply(MS_ROWS, ms.done(2, more=True), ms.info("said"), MS_ROWS, ms.done(2), size=512),
+        ms.reply(MS_ROWS, ms.done(2, more=True), ms.error(208, "there is no t"), ms.done(error=True)),
+        asked=ms.utf16(SCRIPT),
     ),
     "mongodb": Run(
         MongodbScript,
@@ -669,6 +729,16 @@ LENSES: Mapping[str, Shown] = {
         [
             ("o", "a\tb\ngrüße\tNULL\n\t".encode() + b"x" * 300 + b"\n2 rows in set\n"),
             ("e", b"ERROR 1146 (42000): there is no t\n"),
+        ],
+    ),
+    "mssql": Shown(
+        MssqlTextRenderer,
+        ms.reply(MS_ROWS, ms.done(2), size=512)
+        + ms.reply(ms.info("said"), ms.error(208, "there is no t"), ms.status(7), ms.returned("@b", "ü"), ms.done()),
+        [
+            ("o", "a\tb\ngrüße\tNULL\n\t".encode() + b"x" * 300 + b"\n(2 rows affected)\nsaid\n"),
+            ("e", b"Msg 208, Level 16, State 1: there is no t\n"),
+            ("o", "(return status = 7)\n@b = ü\n".encode()),
         ],
     ),
     "mongodb": Shown(
