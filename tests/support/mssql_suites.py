@@ -1,10 +1,12 @@
-"""The own tests of drivers of SQL Server: those of pymssql, from its source package. They are downloaded, and no part
-of this project. python-tds and tedious publish packages without tests."""
+"""The own tests of drivers of SQL Server: those of pymssql and of go-mssqldb, from their packages. They are downloaded,
+and no part of this project. python-tds, tedious and JDBC publish packages without tests."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -12,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.support.mssql_server import SqlServer
+from tests.support.clients import clean_environment, need
+from tests.support.mssql_drivers import PROGRAMS
 
 _VERSION: Final = importlib.metadata.version("pymssql")
 _PACKAGE: Final = f"pymssql-{_VERSION}"
@@ -54,6 +57,28 @@ def run_pymssql_tests(folder: Path, file: str, login: dict[str, str], report: Pa
         subprocess.run([*command, f"tests/{file}.py"], cwd=folder, env=kept, stdout=log, stderr=log, check=False)
 
 
-def login_of(server: SqlServer, user: str, password: str, database: str) -> dict[str, str]:
-    address = {"server": "127.0.0.1", "ipaddress": "127.0.0.1", "port": str(server.port)}
-    return {**address, "username": user, "password": password, "database": database}
+GO_DRIVER: Final = "github.com/microsoft/go-mssqldb"
+_ENDED: Final = re.compile(r"^--- (PASS|FAIL|SKIP): (\w+)", re.MULTILINE)
+
+
+def go_suite(folder: Path) -> Path:
+    """Build the tests of go-mssqldb, of the version that the program of its tasks has. Return their program."""
+    go, environment = need("go", "golang-go"), clean_environment()
+    subprocess.run([go, "mod", "download"], cwd=PROGRAMS / "mssql_go", env=environment, check=True)
+    listed = [go, "list", "-m", "-f", "{{.Dir}}", GO_DRIVER]
+    found = subprocess.check_output(listed, cwd=PROGRAMS / "mssql_go", env=environment, text=True).strip()
+    source = folder / "go-mssqldb"
+    shutil.copytree(found, source)
+    for path in [source, *source.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)  # a module cannot be written to
+    subprocess.run([go, "test", "-c", "-o", "suite", "."], cwd=source, env=environment, check=True)
+    return source / "suite"
+
+
+def run_go_tests(suite: Path, address: str, skipped: str) -> dict[str, str]:
+    """Run them. Return how each ended: PASS, FAIL or SKIP."""
+    command = [str(suite), "-test.v", "-test.timeout=900s", "-test.skip", skipped]
+    environment = clean_environment(SQLSERVER_DSN=address)
+    done = subprocess.run(command, cwd=suite.parent, env=environment, capture_output=True, text=True, check=False)
+    assert "panic:" not in done.stdout + done.stderr, (done.stdout + done.stderr)[-3000:]
+    return {name: ending for ending, name in _ENDED.findall(done.stdout)}
