@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pymssql
@@ -16,6 +17,7 @@ import pytds
 import pytest
 import sqlalchemy
 from tests.support.clients import clean_environment, need
+from tests.support.mssql_bridge import BRIDGE_PASSWORD, BRIDGE_USER, PysqlBridge, running_pysqlbridge
 from tests.support.mssql_drivers import DRIVERS, DriverAddress, SqlServerDriver, run_program
 from tests.support.mssql_server import DATABASE, HOST, PASSWORD, USER, SqlServer, running_sqlserver
 
@@ -160,3 +162,65 @@ def test_routing_sends_the_client_to_another_server(mssql: SqlServer) -> None:
             assert cursor.fetchall() == [("routed",)]
         assert "routed" not in router.log
     assert "select 'routed'" in mssql.log
+
+
+# What both servers answer, so that the one of tests is compared with one that was compared with SQL Server.
+SAME = [
+    "select 1 as a, 'x' as b, N'grün' as c, 1.5 as d, null as e",
+    "select upper('ab') + lower('CD'), len('abc  '), substring('abcdef', 2, 3), charindex('c', 'abc')",
+    "select replace('aa', 'a', 'b'), left('abc', 2), right('abc', 2), stuff('abc', 2, 1, 'x')",
+    "select 7 / 2, -7 / 2, 7 % 3, 7.0 / 2, abs(-3), round(2.567, 1), ceiling(1.2), floor(-1.2)",
+    "select cast('12' as int) + 1, convert(varchar(10), 42), try_cast('x' as int), isnull(null, 'y')",
+    "select year('2024-02-29'), month('2024-02-29'), datediff(day, '2024-02-28', '2024-03-01')",
+    "select case when 1 = 1 then 'yes' else 'no' end, iif(2 > 1, 'a', 'b')",
+    "declare @a int = 3; set @a = @a + 1; select @a",
+    "declare @i int = 0; while @i < 3 begin set @i = @i + 1 end; select @i",
+    "create table #t (a int, b varchar(5)); insert into #t values (1, 'x'), (2, 'y'); select * from #t order by a desc",
+    "with n as (select 1 as i union all select 3) select sum(i), count(*), max(i), avg(i) from n",
+    "begin try select 1 / 0 end try begin catch select error_number(), error_severity() end catch",
+]
+
+
+@pytest.fixture(scope="module")
+def bridge() -> Iterator[PysqlBridge]:
+    with running_pysqlbridge() as server:
+        yield server
+
+
+def answered(port: int, user: str, password: str, database: str, text: str) -> list[list[str]]:
+    """Return the texts of the cells of the last result."""
+    with pymssql.connect(
+        server="127.0.0.1", port=str(port), user=user, password=password, database=database, autocommit=True
+    ) as connection:
+        cursor = connection.cursor()
+        cursor.execute(text)
+        rows: list[list[str]] = []
+        while True:
+            if cursor.description:
+                rows = [[plain(cell) for cell in row] for row in cursor]
+            if not cursor.nextset():
+                return rows
+
+
+def plain(cell: object) -> str:
+    return format(Decimal(str(cell)).normalize(), "f") if isinstance(cell, Decimal | float) else str(cell)
+
+
+@pytest.mark.parametrize("text", SAME)
+def test_server_of_tests_answers_as_pysqlbridge_does(mssql: SqlServer, bridge: PysqlBridge, text: str) -> None:
+    expected = answered(bridge.port, BRIDGE_USER, BRIDGE_PASSWORD, "master", text)
+    assert answered(mssql.port, USER, PASSWORD, DATABASE, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("select * from missing", 208), ("select 1/0", 8134), ("select cast('x' as int)", 245), ("select @a", 137)],
+)
+def test_errors_have_the_numbers_of_pysqlbridge(mssql: SqlServer, bridge: PysqlBridge, text: str, number: int) -> None:
+    for login in (
+        (mssql.port, USER, PASSWORD, DATABASE),
+        (bridge.port, BRIDGE_USER, BRIDGE_PASSWORD, "master"),
+    ):
+        with pytest.raises(pymssql.Error) as raised:
+            answered(*login, text)
+        assert raised.value.args[0] == number

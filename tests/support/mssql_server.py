@@ -19,6 +19,8 @@ from tests.support.certificates import Issued, issue
 ROOT: Final = Path(__file__).resolve().parents[2]
 USER: Final = "app"
 PASSWORD: Final = "gr=ö,ße$/@:%"
+PLAIN_USER: Final = "plain"
+PLAIN_PASSWORD: Final = "secret-4711"
 DATABASE: Final = "shop"
 HOST: Final = "localhost"
 
@@ -62,7 +64,7 @@ class SqlServer:
         self.authority.write_text(self.issued.authority)
         settings = {
             "folder": str(folder / "data"),
-            "users": {USER: PASSWORD},
+            "users": {USER: PASSWORD, PLAIN_USER: PLAIN_PASSWORD},
             "database": DATABASE,
             "certificate": str(folder / "certificate.pem"),
             "key": str(folder / "key.pem"),

@@ -96,7 +96,7 @@ class _Masks:
         changed = False
         if isinstance(event, Rows):
             for column in range(len(event.columns)):
-                changed |= self._mask(event.texts(column), lambda texts, at=column: event.replace(at, texts))  # type: ignore[misc]
+                changed |= self._mask(event.texts(column), lambda texts, at=column: event.replace(at, texts))
         elif isinstance(event, Output):
             changed = self._mask(event.texts(), event.replace)
         return REPLACE if changed else FORWARD

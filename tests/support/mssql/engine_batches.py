@@ -161,6 +161,8 @@ class _Reader:
 
     def _plain(self) -> Plain:
         start, first = self.pos, self.word()
+        if start >= len(self.tokens):
+            raise syntax_error("end of batch")
         line = self.tokens[start].line
         self.pos += 1
         if first in ("CREATE", "ALTER") and self._defines_code():

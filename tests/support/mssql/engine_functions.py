@@ -23,6 +23,7 @@ class FunctionState(Protocol):
 
     def global_value(self, name: str) -> SqlValue: ...
     def object_id(self, name: str, kind: str = "") -> SqlValue: ...
+    def object_name(self, number: SqlValue, *database: SqlValue) -> SqlValue: ...
     def type_name(self, number: SqlValue) -> SqlValue: ...
     def database_name(self) -> str: ...
     def user_name(self) -> str: ...
@@ -299,6 +300,7 @@ def functions_of(state: FunctionState) -> dict[str, Callable[..., SqlValue]]:
         **PLAIN,
         "global": state.global_value,
         "object_id": state.object_id,
+        "object_name": state.object_name,
         "type_name": state.type_name,
         "db_name": lambda *_: state.database_name(),
         "db_id": lambda *_: 5,
@@ -325,7 +327,9 @@ RESULTS: Final[dict[str, SqlType]] = {
     **dict.fromkeys(("upper", "lower", "ltrim", "rtrim", "trim", "reverse", "replicate", "replace", "stuff"), _TEXT),
     **dict.fromkeys(("left", "right", "substring", "concat", "concat_ws", "quotename", "error_message"), _TEXT),
     **dict.fromkeys(("db_name", "suser_sname", "suser_name", "original_login", "user_name", "schema_name"), t.SYSNAME),
-    **dict.fromkeys(("datename", "host_name", "parsename", "type_name", "user", "error_procedure"), t.SYSNAME),
+    **dict.fromkeys(
+        ("datename", "host_name", "parsename", "type_name", "object_name", "user", "error_procedure"), t.SYSNAME
+    ),
     **dict.fromkeys(("scope_identity", "ident_current"), SqlType("numeric", precision=38)),
     **dict.fromkeys(("serverproperty", "databasepropertyex", "connectionproperty"), SqlType("sql_variant")),
     "sql_variant_property": SqlType("sql_variant"),

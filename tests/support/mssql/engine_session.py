@@ -153,6 +153,14 @@ class EngineSession:
             return None
         return object_number(f"{database}.{stored}")
 
+    def object_name(self, number: SqlValue, *_: SqlValue) -> SqlValue:
+        for database in (self.database, "temp"):
+            for found in self.catalogue.objects(database):
+                if found.id == number:
+                    return found.name
+        known = ((name, object_number(f"{self.database}.{name}")) for name, _ in self.procedures())
+        return next((name for name, found_number in known if found_number == number), None)
+
     def type_name(self, number: SqlValue) -> SqlValue:
         return next((name for name, known in TYPE_IDS.items() if known == number), None)
 

@@ -133,7 +133,7 @@ def _column(body: str, tokens: list[Token], definition: TableDefinition) -> None
         place += 2
     end = _group(tokens, place + 1)
     declared = "".join(_slice(body, tokens[place:end]).strip("[]").lower().split()).replace("]", "")
-    kind = parse_type(declared)
+    kind = parse_type(declared.removeprefix("f_"))  # `char` is a function, too
     declared = str(kind).replace(" ", "")
     words: list[str] = []
     place, identity = end, False

@@ -22,7 +22,7 @@ _BARE: Final = {"CURRENT_TIMESTAMP": "getdate", "CURRENT_USER": "user", "SESSION
 }
 _SESSION_FUNCTIONS: Final = frozenset(
     {
-        *("object_id", "type_name", "db_name", "db_id", "scope_identity", "ident_current", "xact_state"),
+        *("object_id", "object_name", "type_name", "db_name", "db_id", "scope_identity", "ident_current", "xact_state"),
         *("serverproperty", "suser_sname", "suser_name", "original_login", "user_name", "error_number"),
         *("error_message", "error_severity", "error_state", "error_line", "error_procedure"),
     }

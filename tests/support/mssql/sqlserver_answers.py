@@ -57,6 +57,7 @@ class AnswerWriter:
     no_metadata: bool = False
     status: int | None = None  # that a procedure has returned
     failed: bool = False
+    fatal: bool = False  # an error of a severity that ends the connection
     _waiting: tuple[int, int, int | None, int] | None = None
     _columns: list[SqlColumn] = field(default_factory=list)
 
@@ -84,7 +85,7 @@ class AnswerWriter:
             self.message(event.error)
         elif isinstance(event, DatabaseChanged):
             self.token(tokens.text_change(1, event.new, event.old))
-            self.message(SqlError(5701, f"Changed database context to '{event.new}'.", 0, 2))
+            self.message(SqlError(5701, f"Changed database context to '{event.new}'.", 0))
         elif isinstance(event, TransactionStarted):
             self.token(tokens.transaction_begun(self.transaction.begin()))
         elif isinstance(event, TransactionFinished):
@@ -100,6 +101,7 @@ class AnswerWriter:
 
     def message(self, error: SqlError) -> None:
         self.failed = self.failed or error.severity > 10
+        self.fatal = self.fatal or error.severity >= 20
         self.token(tokens.message(error, self.version))
 
     def token(self, data: bytes) -> None:

@@ -216,6 +216,8 @@ class TdsConnection:
         writer.end(interrupted=attention)
         if attention:
             self._acknowledge_attention()
+        if writer.fatal:
+            raise TdsClosed("an error has ended the connection")
 
     def _acknowledge_attention(self) -> None:
         """Send DONE_ATTN as a message of its own, as SQL Server does: some drivers wait for one."""

@@ -42,7 +42,7 @@ def read_settings(said: dict[str, Any]) -> SqlServerSettings:
 
 
 def create_databases(settings: SqlServerSettings) -> None:
-    for name in ("master", "tempdb", settings.database):
+    for name in ("master", "tempdb", "model", "msdb", settings.database):
         with sqlite3.connect(settings.folder / f"{name}.db") as connection:
             connection.executescript(DATABASE_SCRIPT.format(name="main"))
         connection.close()

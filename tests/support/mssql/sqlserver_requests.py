@@ -352,8 +352,7 @@ def read_bulk_rows(source: TdsInput, version: int) -> tuple[list[str], list[list
         kind, lengths = read_type(source)
         if kind.name in t.LONG:
             lengths = -2
-            for _ in range(source.number(1)) if t.has(version, t.V72) else (0,):
-                source.us_varchar()
+            source.us_varchar()  # the table, which a server would send in parts
         columns.append((source.b_varchar(), kind, lengths))
     rows: list[list[SqlValue]] = []
     while source.left:

@@ -63,7 +63,7 @@ _ALIASES: Final = {
     "character": "char",
     "char varying": "varchar",
     "rowversion": "timestamp",
-    "double precision": "float",
+    "doubleprecision": "float",
     "sysname": "nvarchar(128)",
 }
 _TYPE: Final = re.compile(

@@ -150,15 +150,16 @@ def time_size(scale: int) -> int:
     return 3 if scale <= 2 else 4 if scale <= 4 else 5
 
 
+_ONE_DIGIT: Final = re.compile(r"-(\d)(?=\D|$)")
 _MOMENT: Final = re.compile(
-    r"\s*(?:(\d{4})-?(\d{2})-?(\d{2}))?[T ]?(?:(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?)?"
+    r"\s*(?:(\d{4})-?(\d{2})-?(\d{2}))?[T ]?(?:(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
     r"\s*(?:([+-])(\d{2}):(\d{2})|Z)?\s*"
 )
 
 
 def parse_time(text: str) -> tuple[datetime, int, int]:
     """Return the local time, its 100 ns behind the second, and the offset in minutes. Raises SqlError."""
-    matched = _MOMENT.fullmatch(text)
+    matched = _MOMENT.fullmatch(_ONE_DIGIT.sub(r"-0\1", text))
     if matched is None or not text.strip():
         raise SqlError(241, "Conversion failed when converting date and/or time from character string.")
     year, month, day, hour, minute, second, fraction, sign, hours, minutes = matched.groups()
