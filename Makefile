@@ -58,12 +58,12 @@ format: $(VENV)/.installed-dev ## put the code into its standard form
 	@$(NPM) run --silent format
 
 services: $(VENV)/.installed-dev ## install the servers and tools that tests use (Debian, Ubuntu)
-	@scripts/install-services postgresql pgbench mariadbd mariadb-ed25519 mysql xmlsec1 faketime git slapd sshd ssh sshpass rsync redis-server redis-cli sysbench prometheus promtool chromium strace systemd-analyze
+	@scripts/install-services postgresql pgbench mariadbd mariadb-ed25519 mysql xmlsec1 faketime git slapd sshd ssh sshpass rsync redis-server redis-cli sysbench prometheus promtool chromium strace systemd-analyze freetds mssql-odbc
 	@[ -z "$(CI)" ] || CI= scripts/install-services helm # built by Go, where it is new enough; without it its tests are skipped
 
 drivers: $(VENV)/.installed-dev # … the languages of drivers, and what builds packages, images and charts, which the slow tests use
 	@$(PIP) '.[release]'
-	@scripts/install-services go javac mvn buildah mmdebstrap systemd-nspawn helm mongosh mongodb-node mongodb-mappers http-applications ferretdb dynamodb-local aws-node oracle-node oracle-jdbc
+	@scripts/install-services go javac mvn buildah mmdebstrap systemd-nspawn helm mongosh mongodb-node mongodb-mappers http-applications ferretdb dynamodb-local aws-node mssql-node mssql-jdbc oracle-node oracle-jdbc
 
 bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure beside a direct connection and pgbouncer (ARGS=--quick)
 	@scripts/install-services postgresql pgbench pgbouncer nginx wrk curl chromium

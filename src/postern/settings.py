@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     class _ListenerPorts(_Addresses):
         postgres_port: int = 0
         mysql_port: int = 0
+        mssql_port: int = 0
         mongodb_port: int = 0
         httpproxy_port: int = 0
         dynamodb_port: int = 0

@@ -18,6 +18,7 @@ from tests.support.protocols import cloudwatch_test_messages as cw
 from tests.support.protocols import dynamodb_test_messages as dd
 from tests.support.protocols import http_test_frames as ht
 from tests.support.protocols import mongodb_test_messages as mg
+from tests.support.protocols import mssql_test_messages as ms
 from tests.support.protocols import mysql_test_messages as my
 from tests.support.protocols import postgres_test_messages as pg
 from tests.support.protocols.query_contracts import (
@@ -54,6 +55,12 @@ from postern.protocols.mongodb.queries.mongodb_script import MongodbScript as Mo
 from postern.protocols.mongodb.recorded.mongodb_text_renderer import MongodbTextRenderer
 from postern.protocols.mongodb.wire import mongodb_messages as mongo
 from postern.protocols.mongodb.wire.mongodb_wire import MongodbWire as MongodbWire
+from postern.protocols.mssql.queries.mssql_catalogue import CATALOGUE as MSSQL_CATALOGUE
+from postern.protocols.mssql.queries.mssql_query import MssqlQuery
+from postern.protocols.mssql.queries.mssql_script import MssqlScript
+from postern.protocols.mssql.recorded.mssql_text_renderer import MssqlTextRenderer
+from postern.protocols.mssql.wire import mssql_requests as mr
+from postern.protocols.mssql.wire.mssql_wire import MssqlWire
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE as MYSQL_CATALOGUE
 from postern.protocols.mysql.queries.mysql_query import MysqlQuery as MysqlQuery
 from postern.protocols.mysql.queries.mysql_script import MysqlScript as MysqlScript
@@ -211,6 +218,13 @@ MG_GARBAGE: Conversation = [
     (Side.TARGET, mg.ok(1)),
 ]
 
+MS_COLUMNS = ms.columns(ms.column("a", ms.text_type(400)), ms.column("b", ms.text_type(400)))
+MS_ROWS = MS_COLUMNS + ms.null_row([1], 2, ms.text_cell("grüße")) + ms.row(ms.text_cell(""), ms.text_cell("x" * 300))
+MS_SECRETS = (
+    ms.row(ms.text_cell("x"), ms.text_cell(f"to {SECRET.decode()}"))
+    + ms.null_row([0], 2, ms.text_cell(SECRET.decode()))
+    + ms.row(ms.text_cell(""), ms.text_cell(""))
+)
 WIRES: Mapping[str, Talk] = {
     "postgres": Talk(
         PostgresWire,
@@ -236,6 +250,22 @@ WIRES: Mapping[str, Talk] = {
             ),
         ],
         MY_GARBAGE,
+    ),
+    "mssql": Talk(
+        MssqlWire,
+        [
+            (Side.CLIENT, ms.batch("select a, b from t", size=512)),
+            (Side.TARGET, ms.reply(MS_ROWS, ms.done(2), size=512)),
+            (Side.CLIENT, ms.rpc(ms.call(mr.PREPARE, ms.integer(None, status=1), ms.nvarchar(""), ms.nvarchar("x")))),
+            (Side.TARGET, ms.reply(ms.handle(1), ms.status(0), ms.done(code=0xFE))),
+            (Side.CLIENT, ms.rpc(ms.call(mr.EXECUTE, ms.integer(1)))),
+            (Side.TARGET, ms.reply(MS_ROWS, ms.done(2, more=True, code=0xFF), ms.done(code=0xFE))),
+        ],
+        [
+            (Side.CLIENT, b"\x53\x01\0\0\x10\0\0\0"),  # MARS
+            (Side.CLIENT, ms.rpc(ms.call("p", b"\0\0\xff"))),  # a value of an unknown type
+            (Side.TARGET, ms.reply(ms.done())),
+        ],
     ),
     "mongodb": Talk(
         MongodbWire,
@@ -403,6 +433,22 @@ MASKED: Mapping[str, Masked] = {
             (Side.TARGET, my.error(f"Duplicate entry '{SECRET.decode()}' for key", 1062)),
         ],
     ),
+    "mssql, rows": Masked(
+        MssqlWire,
+        [
+            (Side.CLIENT, ms.batch("select a, b from t")),
+            (Side.TARGET, ms.reply(MS_COLUMNS, MS_SECRETS, ms.done(3), size=512)),
+        ],
+        ms.shown,
+    ),
+    "mssql, an error": Masked(
+        MssqlWire,
+        [
+            (Side.CLIENT, ms.batch("insert")),
+            (Side.TARGET, ms.reply(ms.error(2627, f"The value is ({SECRET.decode()})."), ms.done(error=True))),
+        ],
+        ms.shown,
+    ),
     "mongodb, documents": Masked(
         MongodbWire,
         [
@@ -523,6 +569,17 @@ QUERIES: Mapping[str, Answered] = {
             MY_ROWS[:-9] + mm.packet(7, b"\x05ab"),
         ],
     ),
+    "mssql": Answered(
+        lambda: MssqlQuery("select a, b from t where c = ?", ["x"]),
+        ms.reply(MS_ROWS, ms.done(2, more=True, code=0xFF), ms.status(0), ms.done(code=0xFE), size=512),
+        ms.reply(ms.error(208, "there is no t"), ms.done(error=True, code=0xFE)),
+        [
+            b"\x12\x01\0\x08\0\0\0\0",
+            b"\x04\x01\0\x07\0\0\0\0",
+            ms.reply(MS_ROWS),
+            ms.reply(MS_ROWS, b"\x33"),
+        ],
+    ),
     "mongodb": Answered(
         lambda: MongodbQuery('{"find": "t", "filter": {"c": {"$parameter": 1}}, "$db": "shop"}', ["x"]),
         MG_ROWS,
@@ -577,6 +634,7 @@ def test_damaged_query_answer_is_rows_an_error_or_a_violation(one: Answered, dat
 CATALOGUES: Mapping[str, Catalogue] = {
     "postgres": POSTGRES_CATALOGUE,
     "mysql": MYSQL_CATALOGUE,
+    "mssql": MSSQL_CATALOGUE,
     "mongodb": MONGODB_CATALOGUE,
     "dynamodb": DYNAMODB_CATALOGUE,
     "cloudwatch": CLOUDWATCH_CATALOGUE,
@@ -607,6 +665,13 @@ SCRIPTS: Mapping[str, Run] = {
         MysqlWire,
         my.AnswerPackets().columns("a").row("grüße").eof(MORE).columns("b").row("2").eof().bytes,
         my.AnswerPackets().columns("a").row("grüße").eof(MORE).error("there is no t").bytes,
+    ),
+    "mssql": Run(
+        MssqlScript,
+        MssqlWire,
+        ms.reply(MS_ROWS, ms.done(2, more=True), MS_ROWS, ms.done(2), size=512),
+        ms.reply(MS_ROWS, ms.done(2, more=True), ms.error(208, "there is no t"), ms.done(error=True)),
+        asked=ms.utf16(SCRIPT),
     ),
     "mongodb": Run(
         MongodbScript,
@@ -669,6 +734,14 @@ LENSES: Mapping[str, Shown] = {
         [
             ("o", "a\tb\ngrüße\tNULL\n\t".encode() + b"x" * 300 + b"\n2 rows in set\n"),
             ("e", b"ERROR 1146 (42000): there is no t\n"),
+        ],
+    ),
+    "mssql": Shown(
+        MssqlTextRenderer,
+        ms.reply(MS_ROWS, ms.done(2), size=512) + ms.reply(ms.error(208, "there is no t"), ms.done(error=True)),
+        [
+            ("o", "a\tb\ngrüße\tNULL\n\t".encode() + b"x" * 300 + b"\n(2 rows affected)\n"),
+            ("e", b"Msg 208, Level 16, State 1: there is no t\n"),
         ],
     ),
     "mongodb": Shown(

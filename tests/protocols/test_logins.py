@@ -13,6 +13,7 @@ from uuid import uuid4
 import asyncssh
 import pytest
 from tests.support.protocols import mongodb_login_test_messages as mongo
+from tests.support.protocols import mssql_test_messages as ms
 from tests.support.protocols import postgres_test_messages as pg
 from tests.support.protocols.login_contracts import Gate, LogIn, check_gate, check_log_in
 from tests.support.ssh_gate import PASSWORD, USER, Site
@@ -24,6 +25,9 @@ from postern.errors import Unauthenticated
 from postern.gateway.clients.session_setup import ClientSession, SessionSetup
 from postern.protocols.mongodb.login.mongodb_target_login import MongodbTargetConversation, MongodbTargetLogin
 from postern.protocols.mongodb.mongodb_listener import MongodbGate
+from postern.protocols.mssql.login import mssql_login as mssql
+from postern.protocols.mssql.mssql_listener import MssqlGate
+from postern.protocols.mssql.wire import mssql_packets as tds
 from postern.protocols.mysql.login import mysql_auth as auth
 from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.login import mysql_login as mysql
@@ -35,6 +39,7 @@ from postern.protocols.postgres.wire import postgres_messages as pm
 from postern.relay.relay_handshake import StreamHandshake
 from postern.services.identity.credentials import make_verifier
 from postern.store.signals import LocalSignals
+from postern.transport.served_certificate import ServedCertificate
 
 STRANGER = "eve-web_1-abc234"
 VERIFIER = make_verifier(Secret(PASSWORD))
@@ -87,6 +92,15 @@ def mongodb_gate() -> Gate:
     return let_in
 
 
+def mssql_gate() -> Gate:
+    gate = MssqlGate(cast(SessionSetup, Doors()), cast(ServedCertificate, None), decoy_secret=b"decoy")
+
+    async def let_in(stream: StreamHandshake) -> bool:
+        return await gate.native(stream, require_tls=False) is not None
+
+    return let_in
+
+
 def ssh_gate() -> Gate:
     site = Site()
 
@@ -105,6 +119,10 @@ async def postgres_log_in(stream: StreamHandshake, user: str, password: str) -> 
 
 async def mysql_log_in(stream: StreamHandshake, user: str, password: str) -> None:
     await mysql.connect(stream, mysql.MysqlTargetLogin(user, Secret(password), sslmode="disable"))
+
+
+async def mssql_log_in(stream: StreamHandshake, user: str, password: str) -> None:
+    await mssql.connect(stream, mssql.MssqlTargetLogin(user, Secret(password), sslmode="disable"))
 
 
 async def mongodb_log_in(stream: StreamHandshake, user: str, password: str) -> None:
@@ -136,6 +154,7 @@ class Login:
     clients: Sequence[bytes]  # what none may begin with
     targets: Sequence[bytes] = ()
     bare: bool = True
+    sends_password: bool = False
 
 
 GREETING = g.greeting(g.Greeting("8.0.36", 7, bytes(range(33, 53)), g.OFFERED, auth.NATIVE))
@@ -217,6 +236,37 @@ LOGINS: Mapping[str, Login] = {
             mongo.answer({"ok": 1, "maxWireVersion": 21}) + mongo.command({"ping": 1}),
         ],
     ),
+    "mssql": Login(
+        mssql_gate,
+        mssql_log_in,
+        [
+            b"GET / HTTP/1.1\r\nHost: example\r\n\r\n",
+            b"SSH-2.0-OpenSSH_9.2\r\n",
+            b"\x16\x03\x01\x02\0\x01\0\x01",
+            b"\x02\x01\x02\0\0\0\0\0",
+            bytes(64),
+            b"\xff" * 64,
+            tds.packet(tds.PRELOGIN, b"\0\0\1"),
+            tds.packet(tds.PRELOGIN, b"\0\0\1\0\1"),
+            tds.packet(tds.PRELOGIN, b"\1\0\6\0\1\xff\7"),
+            tds.packet(tds.PRELOGIN, b"\xff") + tds.packet(tds.BATCH, b""),
+            tds.packet(tds.PRELOGIN, b"\xff") + tds.packet(tds.LOGIN, bytes(94)),
+            tds.packet(tds.LOGIN, bytes(94)),
+        ],
+        [
+            b"SSH-2.0-OpenSSH_9.2\r\n",
+            GREETING,
+            tds.packet(tds.PRELOGIN, b"\xff"),
+            tds.packet(tds.REPLY, b""),
+            tds.packet(tds.REPLY, b"\xff") * 2,
+            tds.packet(tds.REPLY, b"\xff")
+            + ms.reply(ms.error(18456, "Login failed for user 'x'."), ms.done(error=True)),
+            tds.packet(tds.REPLY, b"\xff") + ms.reply(b"\1"),
+            tds.packet(tds.REPLY, b"\xff") + ms.reply(b"\xed\0\0"),
+            tds.packet(tds.REPLY, b"\xff") + ms.reply(ms.done()),
+        ],
+        sends_password=True,
+    ),
     "ssh": Login(
         ssh_gate,
         ssh_log_in,
@@ -236,10 +286,12 @@ LOGINS: Mapping[str, Login] = {
 @pytest.mark.ci
 async def test_client_login_of_each_protocol_fulfils_the_login_contract(login: Login) -> None:
     names: dict[str, Any] = {"user": USER, "stranger": STRANGER, "password": PASSWORD}
-    await check_gate(login.gate, login.log_in, **names, garbage=login.clients, bare=login.bare)
+    await check_gate(
+        login.gate, login.log_in, **names, garbage=login.clients, bare=login.bare, sends_password=login.sends_password
+    )
 
 
-@pytest.mark.parametrize("name", ["postgres", "mysql", "mongodb"])
+@pytest.mark.parametrize("name", ["postgres", "mysql", "mongodb", "mssql"])
 async def test_target_login_of_each_protocol_fulfils_the_login_contract(name: str) -> None:
     """SSH is not listed: asyncssh implements its target login."""
     login = LOGINS[name]

@@ -156,6 +156,7 @@ class Gateway:
         own = (
             "postgres_port",
             "mysql_port",
+            "mssql_port",
             "mongodb_port",
             "httpproxy_port",
             "dynamodb_port",

@@ -34,13 +34,18 @@ def notice_death(connected: socket.socket) -> None:
 
 
 @functools.lru_cache(maxsize=256)
-def tls_context(sslmode: str, root: str, offered: tuple[str, ...] = ()) -> ssl.SSLContext | None:
+def tls_context(
+    sslmode: str, root: str, offered: tuple[str, ...] = (), newest: ssl.TLSVersion | None = None
+) -> ssl.SSLContext | None:
     """Return the TLS context, as in libpq: `require` encrypts without verification, `verify-ca` checks the chain,
-    `verify-full` the name too. `offered` are protocols for ALPN, best first."""
+    `verify-full` the name too. `offered` are protocols for ALPN, best first. `newest` is the newest version of TLS that
+    is used, if it is not the newest of all."""
     if sslmode == "disable":
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if newest is not None:
+        context.maximum_version = newest
     context.check_hostname = sslmode == "verify-full"
     if offered:
         context.set_alpn_protocols(list(offered))

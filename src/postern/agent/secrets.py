@@ -23,10 +23,7 @@ from postern.relay.orders import Order
 # The secret that names an identity of the agent instead of keys.
 ACCESS_KEY = "envvar:AWS_ACCESS_KEY_ID"
 # The password variable of each kind of target's own client.
-_PASSWORD_VARIABLES = {
-    "mssql": "SQLCMDPASSWORD",  # used by commands only
-    **{spec.name: spec.password_variable for spec in PROTOCOLS.values() if spec.password_variable},
-}
+_PASSWORD_VARIABLES = {spec.name: spec.password_variable for spec in PROTOCOLS.values() if spec.password_variable}
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from postern.protocols.command.spec import COMMAND
 from postern.protocols.dynamodb.spec import DYNAMODB
 from postern.protocols.httpproxy.spec import HTTPPROXY
 from postern.protocols.mongodb.spec import MONGODB
+from postern.protocols.mssql.spec import MSSQL
 from postern.protocols.mysql.spec import MYSQL
 from postern.protocols.postgres.spec import POSTGRES
 from postern.protocols.spec import ProtocolSpec
@@ -19,6 +20,7 @@ from postern.protocols.tcp.spec import TCP
 _SPECS: Final = (
     POSTGRES,
     MYSQL,
+    MSSQL,
     MONGODB,
     HTTPPROXY,
     DYNAMODB,

@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeVar, cast
 
 from cryptography import x509
 
 from postern.errors import Unavailable
+from postern.protocols.tls_cipher import TlsCipher
+from postern.relay.cipher_transport import CipherTransport
+from postern.relay.memory_tls import MemoryTls
 
 T = TypeVar("T")
 
@@ -194,6 +197,43 @@ class StreamHandshake(asyncio.Protocol):
         if not server:
             certificate = self.peer_certificate
         self._binding = channel_binding_of(certificate) if certificate else None
+
+    async def framed_tls_handshake(
+        self,
+        wrap: Callable[[bytes], bytes],
+        read: Callable[[], Awaitable[bytes]],
+        context: ssl.SSLContext | None = None,
+    ) -> TlsCipher:
+        """Do the handshake of TLS in messages of another protocol: `wrap` makes one, and `read` returns what is in the
+        peer's next one. Return the cipher; the stream itself stays as it is. See `encrypt_stream`."""
+        context = context or self._context
+        if context is None:
+            raise Unavailable("TLS is not configured for this connection")
+        server = self._server_name is None
+        cipher = MemoryTls(
+            context, server=server, server_name=None if server or not context.check_hostname else self._server_name
+        )
+        answer = cipher.handshake(await read() if server else b"")
+        while True:
+            if answer:
+                self.write(wrap(answer))
+            if cipher.is_ready:
+                return cipher
+            answer = cipher.handshake(await read())
+
+    def encrypt_stream(self, cipher: TlsCipher) -> None:
+        """Encrypt all that follows. Bytes that were received but not read are records."""
+        below = self._stream()
+        begun = bytes(self._buffer)
+        self._buffer.clear()
+        assert isinstance(cipher, MemoryTls)
+        transport = CipherTransport(below, cipher, self)
+        self.transport = transport
+        if self._paused:
+            self._paused = False
+            below.resume_reading()
+        if begun:
+            transport.receive(begun)
 
     async def offload(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(None, work)

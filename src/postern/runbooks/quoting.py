@@ -20,13 +20,11 @@ from postern.runbooks.template_errors import Fault
 
 # Languages of scripts at connections of these subtypes, which run commands.
 _SUBTYPES: Mapping[str, ScriptSyntax] = {
-    "mssql": ScriptSyntax.TSQL,
     "oracledb": ScriptSyntax.PL_SQL,
     "sqlite": ScriptSyntax.SQLITE,
     **{spec.name: spec.syntax for spec in PROTOCOLS.values() if spec.syntax is not ScriptSyntax.OTHER},
 }
 _PROGRAMS: Mapping[str, ScriptSyntax] = {
-    "sqlcmd": ScriptSyntax.TSQL,
     "sqlplus": ScriptSyntax.PL_SQL,
     "sqlite3": ScriptSyntax.SQLITE,
     **dict.fromkeys(("sh", "bash", "dash", "ash", "ksh", "zsh"), ScriptSyntax.SHELL),
@@ -212,8 +210,8 @@ def _escape_string(value: str, prefix: str) -> str:
 
 
 def _tsql(value: str, prefix: str) -> str:
-    """Write a T-SQL literal. sqlcmd expands $(…) and ends a batch at a line GO, also in literals; such characters are
-    written by their codes.
+    """Write a T-SQL literal. Its clients expand $(…) and end a batch at a line GO, also in literals; such characters
+    are written by their codes.
     """
     n = "" if prefix or value.isascii() else "N"
     if not re.search(r"[\n\r]|\$\(", value):

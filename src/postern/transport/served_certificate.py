@@ -54,7 +54,7 @@ class ServedCertificate:
         self._stamp = files.stamp()
         self.current: LoadedCertificate = files.load()
         self._problem = ""
-        self._web: tuple[LoadedCertificate, ssl.SSLContext] | None = None
+        self._adapted: dict[str, tuple[LoadedCertificate, ssl.SSLContext]] = {}
         self._certified: tuple[LoadedCertificate, ssl.SSLContext] | None = None
         self._woken = asyncio.Event()
         self.changed = asyncio.Event()  # set for each new certificate; the waiting task clears it
@@ -124,21 +124,30 @@ class ServedCertificate:
         return self._certified[1]
 
     def web_context(self) -> ssl.SSLContext:
-        """Return a context with the current certificate, for clients of HTTP/2 and HTTP/1.1. If the files cannot be
-        used, that of earlier ones. Raises Misconfigured if there were none."""
-        if self._web is None or self._web[0] is not self.current:
-            try:
-                context = self._find().load().context
-            except Misconfigured as error:
-                if self._web is None:
-                    raise
-                self._report(error.message)
-                return self._web[1]
+        """Return a context with the current certificate, for clients of HTTP/2 and HTTP/1.1; see `adapted_context`."""
+
+        def adapt(context: ssl.SSLContext) -> None:
             context.set_alpn_protocols(["h2", "http/1.1"])
             if self._hosts is not None:
                 context.sni_callback = self._hosts.choose
-            self._web = self.current, context
-        return self._web[1]
+
+        return self.adapted_context("web", adapt)
+
+    def adapted_context(self, purpose: str, adapt: Callable[[ssl.SSLContext], None]) -> ssl.SSLContext:
+        """Return a context with the current certificate, which `adapt` has made fit for a purpose. If the files cannot
+        be used, that of earlier ones. Raises Misconfigured if there were none."""
+        adapted = self._adapted.get(purpose)
+        if adapted is None or adapted[0] is not self.current:
+            try:
+                context = self._find().load().context
+            except Misconfigured as error:
+                if adapted is None:
+                    raise
+                self._report(error.message)
+                return adapted[1]
+            adapt(context)
+            adapted = self._adapted[purpose] = self.current, context
+        return adapted[1]
 
     def _load_usable(self) -> LoadedCertificate:
         loaded, now = self._find().load(), datetime.now(UTC)

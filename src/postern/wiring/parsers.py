@@ -23,7 +23,6 @@ from postern.protocols.spec import DialectSpec
 # Parsers of dialects that no protocol supports yet: guardrails can be tried on them. A process loads only the parsers
 # that it needs: together they take half a second and 60 MB.
 _UNSPOKEN: Mapping[str, tuple[str, str]] = {
-    "tsql": ("postern.inspection.sql.tsql", "TSqlParser"),
     "oracle": ("postern.inspection.sql.oracle", "OracleParser"),
 }
 _SPOKEN: Mapping[str, DialectSpec] = {

@@ -17,10 +17,10 @@ from postern.inspection.guardrails.statements import MAX_PARSED
 from postern.inspection.sql.oracle import OracleParser
 from postern.inspection.sql.sql_parser import Parser, unknown
 from postern.inspection.sql.sql_shapes import Shapes
-from postern.inspection.sql.tsql import TSqlParser
 from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import AT_ONCE, SessionView
 from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn
+from postern.protocols.mssql.dialect.tsql_parser import TSqlParser
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 from postern.protocols.mysql.dialect.mysql_prepared import MySqlPreparedStatements
 from postern.protocols.mysql.dialect.mysql_shapes import MYSQL_SHAPES

@@ -16,7 +16,7 @@ from postern.domain.rules.statement import Effect, ObjectKind, ObjectName
 from postern.domain.targets.target_schema import Function, TargetSchema
 from postern.inspection.sql.oracle import OracleParser
 from postern.inspection.sql.sql_cache import CACHED_TEXTS, TextCache
-from postern.inspection.sql.tsql import TSqlParser
+from postern.protocols.mssql.dialect.tsql_parser import TSqlParser
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 
 _DIALECTS = {"mysql": cases_mysql, "tsql": cases_tsql, "oracle": cases_oracle}

@@ -13,10 +13,10 @@ from postern.domain.targets.dialect import DIALECTS
 from postern.inspection.guardrails.guardrail_interceptor import GuardrailInterceptor
 from postern.inspection.sql.oracle import OracleParser
 from postern.inspection.sql.sql_parser import Parser
-from postern.inspection.sql.tsql import TSqlParser
 from postern.interception.events import Operation
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, Refuse
+from postern.protocols.mssql.dialect.tsql_parser import TSqlParser
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 

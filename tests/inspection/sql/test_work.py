@@ -8,7 +8,7 @@ from postern.domain.rules.statement import Effect
 from postern.domain.targets.target_schema import Relation, TargetSchema
 from postern.inspection.sql.oracle import OracleParser
 from postern.inspection.sql.sql_parser import Parser
-from postern.inspection.sql.tsql import TSqlParser
+from postern.protocols.mssql.dialect.tsql_parser import TSqlParser
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState

@@ -10,7 +10,6 @@ from postern.protocols.registry import DEFAULT_PROTOCOL, PROTOCOLS
 # the program knows.
 DIALECTS: Mapping[str, str] = {
     **{spec.name: spec.dialect.name for spec in PROTOCOLS.values() if spec.dialect is not None},
-    "mssql": "tsql",
     "oracledb": "oracle",  # of which only the parsers exist
 }
 DEFAULT_DIALECT = DIALECTS[DEFAULT_PROTOCOL]

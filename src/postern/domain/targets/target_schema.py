@@ -77,7 +77,8 @@ class TargetSchema:
     """Relations and functions by (schema, name). A schema equals only itself: what was evaluated by one snapshot is
     evaluated anew by the next.
 
-    `search_path` is that of the login, the schemas in which unqualified names are looked up.
+    `search_path` is that of the login, the schemas in which unqualified names are looked up. `database` is the one that
+    it is of, for targets whose names can start with a database.
 
     A function with the schema "" is one that a rule allows, or denies, wherever it is found. `types` and `operators`
     are those of the target's own, with whether they are harmless: enumerations, arrays and rows of harmless types, and
@@ -90,6 +91,7 @@ class TargetSchema:
     search_path: tuple[str, ...] = ()
     types: Mapping[tuple[str, str], bool] = field(default_factory=dict)
     operators: Mapping[tuple[str, str], bool] = field(default_factory=dict)
+    database: str = ""
 
 
 Key = tuple[str, str]

@@ -57,12 +57,18 @@ class LineageResolver:
     """Resolver of one statement. `has_unknown_names`: it uses a name that the catalogue does not contain."""
 
     def __init__(
-        self, rules: NameRules, tables: KnownTables, work: WorkBudget, variables: Variables | None = None
+        self,
+        rules: NameRules,
+        tables: KnownTables,
+        work: WorkBudget,
+        variables: Variables | None = None,
+        *,
+        repeats: bool = False,
     ) -> None:
         self._rules = rules
         self._tables = tables
         self._work = work
-        self._filters = Filters()
+        self._filters = Filters(repeats=repeats)
         self._variables = variables or Variables()
         self.has_unknown_names = False
 
@@ -88,6 +94,10 @@ class LineageResolver:
             self._filter(query.conditions, Scope(parent), (), ctes)
             return self.query(query.query, parent, ctes)
         return self._change(query, parent, ctes)
+
+    def filtered_query(self, query: rel.Query) -> tuple[list[Out], Sources]:
+        """Return the columns of a query, and the sources of the conditions that decide its rows."""
+        return self._filters.collect(lambda: self.query(query))
 
     def targets(self, targets: rel.Targets, scope: Scope, ctes: Ctes = _NO_CTES) -> list[Out]:
         """Return the columns of a list after SELECT or RETURNING."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from postern.domain.targets.target_schema import ColumnRef
 
@@ -17,6 +17,8 @@ Plain = frozenset[frozenset[ColumnRef]]
 """The table columns that a value passes through unchanged: see `Origin`."""
 
 COMPUTED: Final[Plain] = frozenset()
+
+Found = TypeVar("Found")
 
 MOST_WORK: Final = 200_000  # nodes and columns of one text, including repeated rounds
 
@@ -275,8 +277,10 @@ class Filters:
     value.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, repeats: bool = False) -> None:
+        """Start empty. `repeats`: the statement is in a loop, in which each answer can depend on another condition."""
         self._found: list[Sources] | None = None
+        self._repeats = repeats
 
     @property
     def wanted(self) -> bool:
@@ -303,7 +307,16 @@ class Filters:
             depends = any(level.searched for level, _ in levels)
             for level, was_searched in levels:
                 level.searched = level.searched or was_searched
-        return union([sources, filters]) if depends else sources
+        return union([sources, filters]) if depends or self._repeats else sources
+
+    def collect(self, read: Callable[[], Found]) -> tuple[Found, Sources]:
+        """Return what `read` returns, and the sources of the conditions in it."""
+        before, self._found = self._found, []
+        try:
+            result = read()
+            return result, union(self._found)
+        finally:
+            self._found = before
 
 
 class Cte:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 
 from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, string, symbol, word
 
@@ -27,8 +28,14 @@ def check_text(text: str) -> None:
         raise UnreadableSql(f"it contains {what}")
 
 
-def tokens_of(text: str, pattern: re.Pattern[str]) -> list[SqlToken]:
-    """Return the tokens. Raises UnreadableSql, with the tokens so far, at the first character that does not match."""
+def tokens_of(
+    text: str, pattern: re.Pattern[str], make: Callable[[re.Match[str], str], SqlToken] | None = None
+) -> list[SqlToken]:
+    """Return the tokens, which `make` creates from matches (`token_of` by default).
+
+    Raises UnreadableSql, with the tokens so far, at the first character that does not match.
+    """
+    make = make or token_of
     tokens: list[SqlToken] = []
     place = 0
     try:
@@ -37,7 +44,7 @@ def tokens_of(text: str, pattern: re.Pattern[str]) -> list[SqlToken]:
             if match is None or match.end() == place:
                 raise UnreadableSql(why_unreadable(text, place))
             if match.lastgroup not in ("blank", "comment"):
-                tokens.append(token_of(match, text))
+                tokens.append(make(match, text))
                 if len(tokens) > MAX_TOKENS:
                     raise UnreadableSql(f"it has more than {MAX_TOKENS} tokens")
             elif match.lastgroup == "comment":

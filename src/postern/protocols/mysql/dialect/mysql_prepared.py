@@ -10,6 +10,7 @@ from typing import Final
 from postern.domain.rules.statement import Effect, Statement
 from postern.domain.targets.target_schema import TargetSchema
 from postern.domain.text import small_letters
+from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.inspection.sql.judging import Draft, Judging
 from postern.inspection.sql.sql_tokens import SqlToken, UnreadableSql, key_at, word
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser, judge, judge_text, whole_statements, without_into
@@ -17,7 +18,6 @@ from postern.protocols.mysql.dialect.mysql_readings import readings
 from postern.protocols.mysql.dialect.mysql_texts import (
     Texts,
     VariableText,
-    fold_identifier,
     is_user_variable,
     limit_texts,
     may_respell,

@@ -4,12 +4,12 @@ variables that were set to them."""
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
+from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, closing, key_at
 from postern.protocols.mysql.dialect.mysql_words import READ_CHARSETS
 
@@ -28,16 +28,6 @@ class VariableText:
 
 Texts = tuple[str, ...] | VariableText | None
 """All possible values; None if any value is possible."""
-
-
-def fold_identifier(text: str) -> str:
-    """Fold a name, so that all names that some server may treat as equal are equal."""
-    if text.isascii():
-        return text.lower().rstrip()
-    letters = unicodedata.normalize("NFKD", text.casefold())
-    return unicodedata.normalize(
-        "NFKC", "".join(letter for letter in letters if not unicodedata.combining(letter))
-    ).rstrip()
 
 
 def variable_name(token: SqlToken) -> str:

@@ -1,107 +1,42 @@
-"""The tables that the views of a MySQL or MariaDB target read, by the snapshot of its catalogue.
+"""The tables that the views of a MySQL or MariaDB target read (see `inspection.sql.view_reach`).
 
-A rule about a table must also apply to the views that read it, and to views of those views. The catalogue has the text
-of each view, with the database of every table, so a view is analysed as if its query replaced its name.
+The catalogue has the text of each view, with the database of every table.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
-from postern.domain.targets.target_schema import Key, Relation, TargetSchema
+from postern.domain.rules.statement import ObjectName
+from postern.domain.targets.target_schema import Key, TargetSchema
+from postern.inspection.sql import view_reach
 from postern.inspection.sql.judging import Draft
-from postern.inspection.sql.sql_parser import NO_CATALOGUE
-from postern.protocols.mysql.dialect.mysql_texts import fold_identifier
+from postern.inspection.sql.view_reach import JudgeDefinition, ViewResolver, ViewRules
 
 # Only the server's owner can create views there, and reading its own shows no rows of other databases.
 _SYSTEM: Final = frozenset({"information_schema", "performance_schema", "sys"})
 _SEQUENCE_TABLE: Final = re.compile(r"seq_\d+_to_\d+(_step_\d+)?")  # of MariaDB: its engine computes the rows
-_DEEPEST: Final = 32  # nested views
-
-JudgeDefinition = Callable[[str, TargetSchema, tuple[Key, ...]], tuple[Statement, ...]]
-"""Judges the text of a view; `within` are the views whose definitions led to it, itself the last."""
 
 
-@dataclass(frozen=True, slots=True)
-class ViewReach:
-    """The effect of reading a relation. `untraced` is the reason why `objects` may be incomplete."""
-
-    effects: frozenset[Effect] = frozenset()
-    objects: frozenset[ObjectName] = frozenset()
-    reason: str = ""
-    untraced: str = ""
+def _is_of_system(name: ObjectName) -> bool:
+    if name.schema.lower() in _SYSTEM:
+        return True
+    plain = name.name.lower()
+    return (plain == "dual" and not name.schema) or _SEQUENCE_TABLE.fullmatch(plain) is not None
 
 
-@dataclass
-class ViewResolver:
-    """The relations of one snapshot. Each view is analysed once, when a statement first names it."""
-
-    schema: TargetSchema
-    _by_name: dict[str, list[Relation]] = field(default_factory=dict)
-    _reached: dict[Key, ViewReach] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for relation in self.schema.relations.values():
-            self._by_name.setdefault(fold_identifier(relation.name), []).append(relation)
-        allowed = {
-            function.name for function in self.schema.functions.values() if not function.schema and function.harmless
-        }
-        harmful_names = {function.name for function in self.schema.functions.values() if not function.harmless}
-        self._functions = {fold_identifier(name) for name in harmful_names - allowed}
-
-    def find_relations(self, name: ObjectName) -> list[Relation]:
-        """Return every relation that some server may use for this name. Without a database it may be in any, because
-        sessions change their default database."""
-        schema = fold_identifier(name.schema)
-        relations = self._by_name.get(fold_identifier(name.name), [])
-        return [relation for relation in relations if not schema or fold_identifier(relation.schema) == schema]
-
-    def reach(self, relation: Relation, within: tuple[Key, ...], judge: JudgeDefinition) -> ViewReach:
-        """Return the effect of reading the relation. `within` are the views whose definitions led here, the outermost
-        first."""
-        key = (relation.schema, relation.name)
-        view_reach = self._reached.get(key)
-        if view_reach is not None:
-            return view_reach
-        if not relation.definition:
-            return _NOTHING
-        if key in within or len(within) >= _DEEPEST:
-            return ViewReach(untraced=f"views are nested too deeply at {'.'.join(key)}")
-        view_reach = self._judge_view(relation, judge(relation.definition, self.schema, (*within, key)))
-        # Results below may have been cut off there, so they are not cached.
-        if not within or not view_reach.untraced:
-            self._reached[key] = view_reach
-        return view_reach
-
-    def _judge_view(self, relation: Relation, statements: Sequence[Statement]) -> ViewReach:
-        effects = frozenset(effect for statement in statements for effect in statement.effects)
-        objects = frozenset(touched for statement in statements for touched in statement.objects)
-        untraced = next((statement.untraced for statement in statements if statement.untraced), "")
-        name = f"{relation.schema}.{relation.name}"
-        text = fold_identifier(relation.definition)
-        if any(function in text for function in self._functions):
-            reason = f"the view {name} calls a function whose effect is unknown"
-            return ViewReach(effects | {Effect.UNKNOWN}, objects, reason, untraced)
-        if Effect.UNKNOWN in effects or not statements:
-            untraced = untraced or (
-                f"the tables that the view {name} reads are unknown; if its definition is hidden, grant SHOW VIEW on "
-                "it to the connection's user"
-            )
-        return ViewReach(effects - {Effect.UNKNOWN}, objects, untraced=untraced)
-
-
-_NOTHING: Final = ViewReach()
+_RULES: Final = ViewRules(
+    _SYSTEM, _is_of_system, "if its definition is hidden, grant SHOW VIEW on it to the connection's user"
+)
 
 
 @lru_cache(maxsize=16)
 def views_of(schema: TargetSchema) -> ViewResolver:
     """Return the resolver of a snapshot, which is identified by its object identity."""
-    return ViewResolver(schema)
+    return ViewResolver(schema, _RULES)
 
 
 def follow_views(
@@ -111,31 +46,6 @@ def follow_views(
     within: tuple[Key, ...],
     judge: JudgeDefinition,
 ) -> None:
-    """Add to `draft` the effects of reading or writing these relations, beyond their names. A relation that is not in
-    the snapshot may be a view that was created since."""
+    """Add to `draft` the effects of reading or writing these relations, beyond their names."""
     views = views_of(schema) if schema is not None and schema.relations else None
-    for name in read:
-        if name.kind is not ObjectKind.TABLE or _is_of_system(name):
-            continue
-        if views is None:
-            draft.untraced = draft.untraced or NO_CATALOGUE
-            continue
-        relations = views.find_relations(name)
-        if not relations:
-            spelled = f"{name.schema}.{name.name}" if name.schema else name.name
-            draft.untraced = draft.untraced or f"{spelled} is unknown, and could be a view"
-        for relation in relations:
-            if fold_identifier(relation.schema) in _SYSTEM:
-                continue
-            reach = views.reach(relation, within, judge)
-            draft.effects |= reach.effects
-            draft.objects |= reach.objects
-            draft.reason = draft.reason or reach.reason
-            draft.untraced = draft.untraced or reach.untraced
-
-
-def _is_of_system(name: ObjectName) -> bool:
-    if name.schema.lower() in _SYSTEM:
-        return True
-    plain = name.name.lower()
-    return (plain == "dual" and not name.schema) or _SEQUENCE_TABLE.fullmatch(plain) is not None
+    view_reach.follow_views(draft, read, views, _RULES, within, judge)

@@ -12,7 +12,7 @@ from typing import Final
 from postern.domain.targets.target_schema import ColumnRef, Key, Relation, TargetSchema
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, union
 from postern.inspection.lineage.views import Views, also_named
-from postern.protocols.mysql.dialect.mysql_texts import fold_identifier
+from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.protocols.mysql.lineage.mysql_builtins import CALM_TABLES, FUNCTIONS, QUOTING, SETTING_TABLES, SYSTEM
 from postern.protocols.mysql.lineage.mysql_names import column_name
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from postern.inspection.lineage.scope import NameRules
-from postern.protocols.mysql.dialect.mysql_texts import fold_identifier
+from postern.inspection.sql.identifier_folding import fold_identifier
 
 
 def column_name(text: str) -> str:

@@ -22,6 +22,7 @@ from postern.inspection.lineage.scope import (
     merge_sources,
     union,
 )
+from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.inspection.sql.judging import Draft, Judging, add_defined_object, by_first_words, verb_of
 from postern.inspection.sql.sql_calls import called_at
 from postern.inspection.sql.sql_tokens import (
@@ -39,7 +40,6 @@ from postern.protocols.mysql.dialect.mysql_parser import QUERIES, creates_block,
 from postern.protocols.mysql.dialect.mysql_readings import StatementReading
 from postern.protocols.mysql.dialect.mysql_texts import (
     Texts,
-    fold_identifier,
     is_user_variable,
     may_respell,
     split,

@@ -3,35 +3,58 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
-from postern.inspection.sql.sql_lexing import check_text, tokens_of
+from postern.inspection.sql.sql_lexing import check_text, token_of, tokens_of
 from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, key_at, words_of
-from postern.inspection.sql.tsql_words import STARTERS
+from postern.protocols.mssql.dialect.tsql_words import STARTERS
 
 _LETTER = r"[A-Za-z_\u0080-\u009f\u00a1-\u167f\u1681-\u1fff\u2070-\u2fff\u3001-\ufefe\uff00-\U0010ffff]"
-_PATTERN: Final = re.compile(
-    r"(?P<blank>[ \t\n\r\f\v]+)"
-    r"|(?P<comment>--[^\n]*)"
-    r"|(?P<nested>/\*)"
-    r"|(?P<string>[nN]?'(?:[^']++|'')*+')"
-    r'|(?P<name>"(?:[^"]++|"")++"|\[(?:[^\]]++|\]\])++\])'
-    rf"|(?P<variable>@@?(?:{_LETTER}|[0-9@#$])+|\$(?:action|identity|rowguid|partition)\b|\?)"
-    rf"|(?P<number>0[xX][0-9a-fA-F]*(?!{_LETTER})|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?!{_LETTER}|[0-9@#$])"
-    r"|\$[0-9.]+)"
-    rf"|(?P<word>(?:{_LETTER}|\#)(?:{_LETTER}|[0-9@#$])*)"
-    r"|(?P<symbol>::|[-+*/%&|^]=|<>|!=|!<|!>|<=|>=|[-+*/%(),.;=<>~^&|])",
-)
+_DOUBLE = r'"(?:[^"]++|"")++"'
+_BRACKETS = r"\[(?:[^\]]++|\]\])++\]"
+
+
+def _pattern(string: str, name: str) -> re.Pattern[str]:
+    return re.compile(
+        r"(?P<blank>[ \t\n\r\f\v]+)"
+        r"|(?P<comment>--[^\n]*)"
+        r"|(?P<nested>/\*)"
+        rf"|(?P<string>{string})"
+        rf"|(?P<name>{name})"
+        rf"|(?P<variable>@@?(?:{_LETTER}|[0-9@#$])+|\$(?:action|identity|rowguid|partition)\b|\?)"
+        rf"|(?P<number>0[xX][0-9a-fA-F]*(?!{_LETTER})|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+        rf"(?!{_LETTER}|[0-9@#$])|\$[0-9.]+)"
+        rf"|(?P<word>(?:{_LETTER}|\#)(?:{_LETTER}|[0-9@#$])*)"
+        r"|(?P<symbol>::|[-+*/%&|^]=|<>|!=|!<|!>|<=|>=|[-+*/%(),.:;=<>~^&|])",
+    )
+
+
+# Text in double quotes ends at the same place, whether QUOTED_IDENTIFIER makes it a name or a string.
+PATTERN: Final = _pattern(r"""[nN]?'(?:[^']++|'')*+'|""(?!")""", f"{_DOUBLE}|{_BRACKETS}")
+_STRINGS_PATTERN: Final = _pattern(rf"""[nN]?'(?:[^']++|'')*+'|""(?!")|{_DOUBLE}""", _BRACKETS)
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
+_CONTINUED = re.compile(r"\\\r?\n")
 _GO_LINE = re.compile(r"(?im)^[ \t]*go\b")
 
+Batch = list[SqlToken]
 
-def batches(text: str) -> list[list[SqlToken]]:
+
+def readings(text: str) -> list[list[Batch]]:
+    """Return the batches of the text by each way in which a server can read it.
+
+    The first reading has QUOTED_IDENTIFIER on, the second off, if they differ. Raises UnreadableSql.
+    """
+    on = _batches(text, PATTERN)
+    return [on, _batches(text, _STRINGS_PATTERN)] if '"' in text else [on]
+
+
+def _batches(text: str, pattern: re.Pattern[str]) -> list[Batch]:
     """Split at GO, which client tools process and servers never see. Raises UnreadableSql if a GO is ambiguous."""
     check_text(text)
-    tokens = tokens_of(_without_nested(text), _PATTERN)
-    token_lists: list[list[SqlToken]] = [[]]
+    tokens = tokens_of(_without_nested(text), pattern, token_of_match)
+    token_lists: list[Batch] = [[]]
     seen = 0
     for place, token in enumerate(tokens):
         if token.key == "GO" and token.alone:
@@ -41,9 +64,34 @@ def batches(text: str) -> list[list[SqlToken]]:
             token.kind is SqlTokenKind.NUMBER and place and tokens[place - 1].key == "GO" and tokens[place - 1].alone
         ):
             token_lists[-1].append(token)
+    check_go(text, seen)
+    return [each for each in token_lists if each]
+
+
+def check_go(text: str, seen: int) -> None:
+    """Raise UnreadableSql if client tools may find more than the `seen` lines with GO."""
     if len(_GO_LINE.findall(text)) > seen:
         raise UnreadableSql("a line that starts with GO can be the end of a batch or not")
-    return [each for each in token_lists if each]
+
+
+def token_of_match(match: re.Match[str], text: str) -> SqlToken:
+    """Return the token of a match. Raises UnreadableSql.
+
+    A backslash at the end of a line continues a string on the next. Without N, a server converts a string to a code
+    page, in which other letters become quotes: its content is unknown unless it is ASCII.
+    """
+    token = token_of(match, text)
+    if token.kind is SqlTokenKind.STRING:
+        is_known = match.group()[0] in "nN" or match.group().isascii()
+        content = None if token.content is None or not is_known else _CONTINUED.sub("", token.content)
+        return SqlToken(SqlTokenKind.STRING, token.text, content=content)
+    if token.kind is SqlTokenKind.NUMBER and token.text.startswith("$"):
+        return SqlToken(SqlTokenKind.NUMBER, token.text.strip("$.") or "0")  # money
+    if token.kind is SqlTokenKind.WORD and not token.text.isascii():
+        blank = next((sign for sign in token.text if unicodedata.category(sign)[0] in "CZ"), "")
+        if blank:
+            raise UnreadableSql(f"U+{ord(blank):04X} may or may not be a space")
+    return token
 
 
 def _without_nested(text: str) -> str:
@@ -52,22 +100,28 @@ def _without_nested(text: str) -> str:
         return text
     parts, place = [], 0
     while place < len(text):
-        match = _PATTERN.match(text, place)
+        match = PATTERN.match(text, place)
         if match is None:
             raise UnreadableSql("a quote or a comment is not closed")
         if match.lastgroup != "nested":
             parts.append(match.group())
             place = match.end()
             continue
-        depth, place = 1, match.end()
-        while depth:
-            edge = _COMMENT_EDGE.search(text, place)
-            if edge is None:
-                raise UnreadableSql("a comment is not closed")
-            depth += 1 if edge.group() == "/*" else -1
-            place = edge.end()
+        place = end_of_comment(text, match.end())
         parts.append(" ")
     return "".join(parts)
+
+
+def end_of_comment(text: str, place: int) -> int:
+    """Return the place after a comment in `/* */`, from the place after its beginning. Raises UnreadableSql."""
+    depth = 1
+    while depth:
+        edge = _COMMENT_EDGE.search(text, place)
+        if edge is None:
+            raise UnreadableSql("a comment is not closed")
+        depth += 1 if edge.group() == "/*" else -1
+        place = edge.end()
+    return place
 
 
 _KIND_WORDS = words_of(
@@ -86,6 +140,9 @@ def statements(batch: Sequence[SqlToken]) -> list[list[SqlToken]]:
     depth = cases = 0
     for place, token in enumerate(batch):
         key = token.key
+        if key == ":" and len(token_lists[-1]) == 1 and token_lists[-1][0].is_name:
+            token_lists[-1].clear()  # a label
+            continue
         if key == ";":
             token_lists.append([])
             depth = cases = 0

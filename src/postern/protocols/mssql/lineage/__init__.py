@@ -1,0 +1,1 @@
+"""Column lineage of T-SQL, from sqlglot's tree (decision 0166)."""

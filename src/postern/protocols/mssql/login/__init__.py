@@ -1,0 +1,1 @@
+"""Both logins: a client's at the gateway, and the gateway's at a target."""

@@ -1,0 +1,158 @@
+"""Responses outside of rows: messages of the server, refusals (our own errors), and values that procedures return."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from postern.interception.events import Channel, Output
+from postern.interception.verdicts import Refuse, Warn
+from postern.protocols.mssql.wire import mssql_tokens as k
+from postern.protocols.mssql.wire import mssql_types as t
+from postern.protocols.mssql.wire.mssql_tokens import MessageToken
+from postern.protocols.mssql.wire.mssql_types import MssqlType
+from postern.protocols.mssql.wire.mssql_value_forms import encode_content
+from postern.protocols.mssql.wire.mssql_values import cell_change, plain
+
+REFUSED_NUMBER: Final = k.UNKNOWN_ERROR
+REFUSED_SEVERITY: Final = 16
+FATAL_SEVERITY: Final = 20  # clients close the connection
+_MAX_NUMBER: Final = 1 << 31
+
+
+def refusal_tokens(refusal: Refuse, wide: bool) -> bytes:
+    """Encode an error for a refusal, and the end of the response."""
+    text = f"{refusal.message}. {refusal.hint}" if refusal.hint else refusal.message
+    return error_tokens(text, wide)
+
+
+def error_tokens(text: str, wide: bool, number: int = REFUSED_NUMBER, severity: int = REFUSED_SEVERITY) -> bytes:
+    return k.encode_message(k.ERROR, number, severity, text, wide) + k.encode_done(k.DONE_ERROR, wide)
+
+
+def warning_token(warning: Warn, wide: bool) -> bytes:
+    """Encode a warning, as PRINT is."""
+    text = f"{warning.message}. {warning.hint}" if warning.hint else warning.message
+    return k.encode_message(k.INFO, 0, 0, text, wide)
+
+
+class MssqlOutput(Output):
+    """One token of the response that is judged. `is_changed`: it has to be encoded again."""
+
+    def __init__(self, exchange: int, channel: Channel) -> None:
+        self.exchange = exchange
+        self.channel = channel
+        self.is_changed = False
+
+    def encode(self) -> bytes:
+        raise NotImplementedError
+
+
+class ServerMessage(MssqlOutput):
+    """ERROR or INFO, whose text can quote data. Statements can choose text and number: THROW, RAISERROR, PRINT."""
+
+    def __init__(self, exchange: int, token: MessageToken, wide: bool) -> None:
+        super().__init__(exchange, Channel.ERROR if token.code == k.ERROR else Channel.NOTICE)
+        self._token = token
+        self._wide = wide
+        self.number = token.number
+        self.text = token.text
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("errno", "message")
+
+    def texts(self) -> list[bytes]:
+        return [b"%d" % self.number, self.text.encode("utf-8", "replace")]
+
+    def replace(self, texts: list[bytes]) -> None:
+        if len(texts) != 2:
+            raise ValueError(f"{len(texts)} texts given for a message that holds 2")
+        number = int(texts[0]) if texts[0].isdigit() and len(texts[0]) < 11 else REFUSED_NUMBER
+        self.number = number if number < _MAX_NUMBER else REFUSED_NUMBER
+        self.text = texts[1].decode("utf-8", "replace")
+        self.is_changed = True
+
+    def encode(self) -> bytes:
+        token = self._token
+        return k.encode_message(
+            token.code,
+            self.number,
+            token.severity,
+            self.text,
+            self._wide,
+            state=token.state,
+            server=token.server,
+            procedure=token.procedure,
+            line=token.line,
+        )
+
+
+class ReturnedValue(MssqlOutput):
+    """An output parameter, or the value of a function. Its column is unknown. `head` is all of the token before the
+    value."""
+
+    def __init__(self, exchange: int, head: bytes, kind: MssqlType, value: bytes | None) -> None:
+        super().__init__(exchange, Channel.FUNCTION)
+        self._head = head
+        self._type = kind
+        self._value = value
+
+    @property
+    def has_columns(self) -> bool:
+        return True
+
+    def texts(self) -> list[bytes]:
+        return [] if self._value is None else [plain(self._type, self._value)]
+
+    def replace(self, texts: list[bytes]) -> None:
+        if len(texts) != len(self.texts()):
+            raise ValueError(f"{len(texts)} texts given for a value that holds {len(self.texts())}")
+        if self._value is None or texts == self.texts():
+            return
+        self._value = cell_change(self._type, lambda _scalar, _value: texts[0])(self._value)
+        self.is_changed = True
+
+    def encode(self) -> bytes:
+        return self._head + encode_content(self._type, self._value)
+
+
+class ReturnedStatus(MssqlOutput):
+    """The number that a procedure returned, other than 0."""
+
+    def __init__(self, exchange: int, number: int) -> None:
+        super().__init__(exchange, Channel.FUNCTION)
+        self._number = number
+
+    @property
+    def has_columns(self) -> bool:
+        return True
+
+    def texts(self) -> list[bytes]:
+        return [b"%d" % self._number]
+
+    def replace(self, texts: list[bytes]) -> None:
+        (text,) = texts
+        if text != b"%d" % self._number:
+            digits = text.lstrip(b"-")
+            number = int(text) if digits.isdigit() and len(digits) < 11 else 0
+            self._number = number if -_MAX_NUMBER <= number < _MAX_NUMBER else 0
+            self.is_changed = True
+
+    def encode(self) -> bytes:
+        return bytes((k.RETURNSTATUS,)) + self._number.to_bytes(4, "little", signed=True)
+
+
+def return_value_of(exchange: int, buf: bytes, pos: int, end: int, wide: bool) -> ReturnedValue:
+    """Return a RETURNVALUE as an event."""
+    _, kind, start = k.read_return_value_type(buf, pos, end, wide)
+    kind.is_nullable = kind.form < 0
+    returned = k.parse_return_value(buf, pos, end, wide)
+    return ReturnedValue(exchange, buf[pos : int(start)], kind, returned.value)
+
+
+def handle_number(buf: bytes, pos: int, end: int, wide: bool) -> int | None:
+    """Return the handle in a RETURNVALUE; None if it is NULL or no number, as after an error."""
+    returned = k.parse_return_value(buf, pos, end, wide)
+    if returned.value is None or returned.type.code not in (t.INTN, t.INT4):
+        return None
+    return int(plain(returned.type, returned.value))
