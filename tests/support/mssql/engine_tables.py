@@ -54,7 +54,20 @@ def read_definition(body: str) -> TableDefinition:
             _constraint(body, part, definition)
         else:
             _column(body, part, definition)
+    if definition.identity and definition.keys == [definition.identity]:
+        _make_rowid(definition)
     return definition
+
+
+def _make_rowid(definition: TableDefinition) -> None:
+    """Let SQLite number an identity column that a constraint of the table makes the key."""
+    start = _quoted(definition.identity) + " "
+    definition.parts = [
+        f"{start}{ROWID} PRIMARY KEY" if part.startswith(start) else part
+        for part in definition.parts
+        if not part.startswith("PRIMARY KEY")
+    ]
+    definition.identity = ""
 
 
 def _split(tokens: Sequence[Token]) -> list[list[Token]]:
