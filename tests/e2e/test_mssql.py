@@ -100,6 +100,16 @@ def test_withheld_answer_is_an_error_and_the_connection_stays(ruled_client: Any,
     assert [tuple(row) for row in ask_mssql(ruled_client, "select 1")] == [(1,)]
 
 
+@pytest.mark.parametrize("connect", [connect_pymssql, connect_pytds])
+def test_column_is_masked_wherever_the_statement_takes_it(gateway: Gateway, ruled: Connection, connect: Any) -> None:
+    rule = {"name": f"names {connect.__name__}", "columns": ("people.name",), "connection_ids": (str(ruled.id),)}
+    gateway.masking_rule(rule)
+    with connect(gateway, gateway.credential("ruled")) as client:
+        assert ask_mssql(client, "select id, name from people") == [(1, "****"), (2, "****")]
+        assert ask_mssql(client, "select name + 'x' as y from people p") == [("****",), ("****",)]
+        assert ask_mssql(client, "select count(*) from people") == [(2,)]
+
+
 @pytest.mark.parametrize("connect", [connect_odbc, connect_pytds])  # pymssql repeats an earlier text
 def test_wrong_password_and_unknown_user_are_refused_alike(gateway: Gateway, books: Issued, connect: Any) -> None:
     for wrong in ({"password": "wrong"}, {"user": "nobody"}):
