@@ -66,7 +66,7 @@ drivers: $(VENV)/.installed-dev # … the languages of drivers, and what builds 
 	@scripts/install-services go javac mvn buildah mmdebstrap systemd-nspawn helm mongosh mongodb-node mongodb-mappers http-applications ferretdb dynamodb-local aws-node mssql-node mssql-jdbc
 
 bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure beside a direct connection and pgbouncer (ARGS=--quick)
-	@scripts/install-services postgresql pgbench pgbouncer chromium
+	@scripts/install-services postgresql pgbench pgbouncer nginx wrk curl chromium
 	@$(BIN)/python -m bench $(ARGS)
 
 mutants: $(VENV)/.installed-dev ## change the critical rooms at random and see which changes the tests notice (ARGS="proof --sample 50")

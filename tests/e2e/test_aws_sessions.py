@@ -1,7 +1,5 @@
-"""boto3 through a gateway × what reviews, limits and rules do to a request: DynamoDB and CloudWatch Logs.
-
-Sessions of HTTP do not end with their clients, so these are no ways of test_features.py.
-"""
+"""boto3 through a gateway × what reviews, limits and rules do to a request: DynamoDB and CloudWatch Logs. How SDKs take
+each error, and whether they try again, is what test_features.py does not show."""
 
 from __future__ import annotations
 
@@ -10,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -35,6 +34,7 @@ from postern.domain.secret import Secret
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.domain.targets.connection import Connection, Toggle
 from postern.errors import Malformed
+from postern.gateway.clients.failed_logins import MOST_OF_USER
 from postern.services.runbooks.runs import RunRequest
 
 SERVICES = ("dynamodb", "cloudwatch")
@@ -368,6 +368,21 @@ def _elsewhere() -> dict[str, Secret]:
     keys = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "test")
     values = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_REGION": "eu-central-1", **keys}
     return {f"envvar:{key}": Secret(base64.b64encode(value.encode()).decode()) for key, value in values.items()}
+
+
+# Who is not let in
+
+
+def test_wrong_passwords_are_limited_for_a_user_and_an_address(aws: AwsTarget, name: str) -> None:
+    gateway = aws.gateway
+    aws.connection(name)
+    issued, other = gateway.credential(name), gateway.credential(name)
+    once = {"retries": {"total_max_attempts": 1}}
+    wrong = aws.client(replace(issued, password=Secret("wrong")), **once)
+    codes = [failure(lambda: aws.read(wrong))[0] for _ in range(MOST_OF_USER + 3)]
+    assert codes == ["UnrecognizedClientException"] * MOST_OF_USER + ["ThrottlingException"] * 3
+    assert failure(lambda: aws.read(aws.client(issued, **once)))[0] == "ThrottlingException"
+    assert aws.read(aws.client(other))
 
 
 # What is kept of it

@@ -1,4 +1,4 @@
-"""Protocols × features, with real clients and real targets: psql, MySQL's command line, PyMongo, httpx, OpenSSH.
+"""Protocols × features, with real clients and real targets: psql, MySQL's command line, PyMongo, httpx, boto3, OpenSSH.
 
 One list of features, tried on every way in tests/support/features.py; where ways differ, its table says so.
 """
@@ -19,6 +19,7 @@ import pytest
 import uvicorn
 from tests.e2e.test_waiting_clients import person, waiting
 from tests.support.application import lent
+from tests.support.aws_ways import Cloudwatch, Dynamodb, aws_targets
 from tests.support.features import (
     ADVISORY,
     ENFORCED,
@@ -52,7 +53,7 @@ from postern.domain.targets.connection import Connection
 from postern.errors import NotFound
 from postern.interception.events import Refusal
 
-WAYS = (Postgres, Mysql, Mongodb, Http, SshCommand, SshShell)
+WAYS: tuple[type[Way], ...] = (Postgres, Mysql, Mongodb, Http, Dynamodb, Cloudwatch, SshCommand, SshShell)
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +69,12 @@ def web() -> Iterator[WebApp]:
 
 
 @pytest.fixture(scope="module")
+def aws() -> Iterator[Mapping[str, str]]:
+    with aws_targets() as addresses:
+        yield addresses
+
+
+@pytest.fixture(scope="module")
 def ways(
     gateway: Gateway,
     target: PostgresServer,
@@ -76,21 +83,23 @@ def ways(
     mongo: MongoServer,
     server: Sshd,
     web: WebApp,
+    aws: Mapping[str, str],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Mapping[str, Way]:
+) -> Mapping[type[Way], Way]:
     clients, folder = Clients(gateway, tmp_path_factory.mktemp("home")), tmp_path_factory.mktemp("there")
     made: list[Way] = [
         Postgres(gateway, target, direct),
         Mysql(gateway, maria),
         Mongodb(gateway, mongo),
         Http(gateway, web),
+        *[kind(gateway, aws[kind.subtype]) for kind in (Dynamodb, Cloudwatch)],
     ]
     made += [kind(gateway, server, clients, folder) for kind in (SshCommand, SshShell)]
-    return {one.row: one for one in made}
+    return {type(one): one for one in made}
 
 
-@pytest.fixture(params=[way.row for way in WAYS])
-def way(request: pytest.FixtureRequest, ways: Mapping[str, Way]) -> Way:
+@pytest.fixture(params=WAYS, ids=lambda kind: kind.__name__)
+def way(request: pytest.FixtureRequest, ways: Mapping[type[Way], Way]) -> Way:
     return ways[request.param]
 
 
@@ -431,7 +440,8 @@ def test_session_ends_when_a_network_rule_excludes_its_address(
 @pytest.fixture(scope="module")
 def impatient(gateway: Gateway) -> Iterator[Mapping[str, int]]:
     """Ports of a worker that ends what is idle for three seconds."""
-    ports = {name: free_port() for name in ("postgres", "mysql", "mongodb", "httpproxy", "ssh", "tunnel")}
+    names = ("postgres", "mysql", "mongodb", "httpproxy", "dynamodb", "cloudwatch", "ssh", "tunnel")
+    ports = {name: free_port() for name in names}
     worker = gateway.add_worker("ft-idle", idle_timeout=3, **{f"{name}_port": port for name, port in ports.items()})
     yield ports
     worker.stop()

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import gzip
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -22,12 +22,15 @@ import pytest
 import websockets
 from tests.e2e.test_http_clients import Opened
 from tests.e2e.test_waiting_clients import person
+from tests.support.content_codings import CODINGS
 from tests.support.gateway import Gateway
 from tests.support.http_gateway import WebApp, web_app
 from tests.support.promises import wait_until
 from tests.support.raw_target import RawClient, RawTarget, raw_target
 
 from postern.domain.rules.masking import Strictness, TypeGroup
+from postern.gateway.clients.failed_logins import MOST_OF_USER
+from postern.protocols.httpproxy.encoded_texts import decode_escapes
 
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 EMAIL = "alice.miller@example.com"
@@ -286,7 +289,8 @@ LEAKS: dict[str, bytes] = {
     "a hint": b"HTTP/1.1 103 Early Hints\r\nX-User: %b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
     "a form": b"HTTP/1.1 200\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 29\r\n\r\nuser=%b",
     "until the end": b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n%b",
-    "an unknown coding": b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 24\r\n\r\n%b",
+    "a coding that is none": b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 24\r\n\r\n%b",
+    "an unknown coding": b"HTTP/1.1 200 OK\r\nContent-Encoding: dcb\r\nContent-Length: 24\r\n\r\n%b",
     "an unknown charset": b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=x\r\nContent-Length: 24\r\n\r\n%b",
 }  # fmt: skip
 
@@ -335,12 +339,43 @@ def test_value_in_pieces_is_masked(masked: Opened, raw: RawTarget, kind: str, ch
     assert "alice" not in text
 
 
-def test_decompression_bomb_ends_its_own_response(masked: Opened, raw: RawTarget) -> None:
-    bomb = gzip.compress(bytes(200 << 20))
-    raw.answers["/bomb"] = (
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
-        % len(bomb)
-    ) + bomb
+def answer_of(body: bytes, content_type: str, coding: str) -> bytes:
+    fields = f"Content-Type: {content_type}\r\nContent-Encoding: {coding}\r\nContent-Length: {len(body)}"
+    return f"HTTP/1.1 200 OK\r\n{fields}\r\n\r\n".encode() + body
+
+
+ENCODED = [
+    ("text/html", f"<p>{EMAIL}</p>"),
+    ("text/html", "<p>alice.miller&#64;example.com</p>"),
+    ("text/html", "<a href='mailto:alice.miller%40example.com'>x</a>"),
+    ("text/html", "<script>x = 'alice.miller\\u0040example.com'</script>"),
+    ("text/html", f"<iframe src='data:text/html;base64,{base64.b64encode(EMAIL.encode()).decode()}'></iframe>"),
+    ("application/xml", "<a>alice.miller&#x40;example.com<![CDATA[ alice.miller@example.com ]]></a>"),
+    ("application/json", '{"a": "alice.miller\\u0040example.com", "b": "/?c=alice.miller%40example.com"}'),
+    ("application/x-ndjson", f'{{"a": 1}}\n{{"a": "{EMAIL}"}}\n'),
+    ("text/event-stream", f"data: {EMAIL}\n\n"),
+    ("multipart/form-data; boundary=b", f"--b\r\nX: {EMAIL}\r\n\r\n{EMAIL}\r\n--b--"),
+]
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+def test_value_in_encoded_content_is_masked(masked: Opened, raw: RawTarget, coding: str) -> None:
+    name, compress = CODINGS[coding]
+    for number, (content_type, text) in enumerate(ENCODED):
+        raw.answers[f"/encoded/{number}"] = answer_of(compress(text.encode()), content_type, name)
+    with masked.client() as client:
+        for number in range(len(ENCODED)):
+            answer = client.get(f"/encoded/{number}")
+            assert answer.status_code == 200
+            assert "lice.miller" not in decode_escapes(answer.content).decode()
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "zstd", "br, gzip"])
+def test_decompression_bomb_ends_its_own_response(masked: Opened, raw: RawTarget, coding: str) -> None:
+    bomb = bytes(200 << 20 if coding in ("gzip", "zstd") else 60 << 20)
+    for name in coding.split(", "):
+        bomb = CODINGS[name][1](bomb)
+    raw.answers["/bomb"] = answer_of(bomb, "text/plain", coding)
     worker = masked.gateway.worker
     before = worker.resident()
     with masked.client() as client:
@@ -423,17 +458,52 @@ def test_credentials_cannot_be_guessed_fast(gateway: Gateway, app: WebApp) -> No
     assert app.seen == [] or all("wrong" not in str(seen) for seen in app.seen)
 
 
-def test_guesses_on_one_http2_connection_end_it(gateway: Gateway, app: WebApp) -> None:
+def guess(opened: Opened, user: str, password: str, *, address: str = "127.0.0.1", http2: bool = False) -> int:
+    """The status of a request on a connection of its own, from an address of this machine."""
+    transport = httpx.HTTPTransport(verify=opened.context, http2=http2, local_address=address)
+    with httpx.Client(base_url=f"https://localhost:{opened.port}", transport=transport, timeout=60) as client:
+        return client.get("/echo", auth=(user, password)).status_code
+
+
+@pytest.mark.parametrize("http2", [False, True], ids=["http1", "http2"])
+def test_guesses_are_limited_for_a_user_and_an_address(gateway: Gateway, app: WebApp, http2: bool) -> None:
+    """On connections of their own, at the same time. Other users, and other addresses, are not affected."""
+    opened, other = Opened(gateway, app), Opened(gateway, app)
+    user, password = opened.login
+    with ThreadPoolExecutor(8) as pool:
+        guesses = [pool.submit(guess, opened, user, f"wrong{number}", http2=http2) for number in range(25)]
+        answers = Counter(each.result() for each in guesses)
+    assert answers == {401: MOST_OF_USER, 429: 25 - MOST_OF_USER}
+    assert guess(opened, user, password, http2=http2) == 429
+    assert guess(opened, user, password, address="127.0.0.2", http2=http2) == 200
+    assert guess(opened, *other.login, http2=http2) == 200
+
+
+def test_guesses_at_the_same_time_on_one_http2_connection_are_limited(gateway: Gateway, app: WebApp) -> None:
     opened = Opened(gateway, app)
-    refused = 0
-    with httpx.Client(base_url=opened.url, verify=opened.context, http2=True) as client:
-        for number in range(30):
-            try:
-                refused += client.get("/echo", auth=(opened.login[0], f"wrong{number}")).status_code == 401
-            except httpx.HTTPError:
-                refused += 1
-    assert refused == 30
+
+    async def work() -> Counter[int]:
+        async with httpx.AsyncClient(base_url=opened.url, verify=opened.context, http2=True, timeout=60) as client:
+            guesses = [client.get("/echo", auth=(opened.login[0], f"wrong{number}")) for number in range(60)]
+            answers = await asyncio.gather(*guesses, return_exceptions=True)
+            return Counter(each.status_code for each in answers if isinstance(each, httpx.Response))
+
+    answers = asyncio.run(work())
+    assert answers[401] <= MOST_OF_USER
+    assert set(answers) <= {401, 429}
     assert gateway.sessions(connection=opened.name) == []
+
+
+def test_browser_whose_cookie_is_old_can_still_log_in(gateway: Gateway, app: WebApp) -> None:
+    """A page of it has asked many times meanwhile."""
+    opened = Opened(gateway, app)
+    host = f"{gateway.services.app_logins.domain.host_of(opened.name)}:{opened.port}"
+    old = {"Host": host, "Cookie": f"postern={opened.login[0]}.wrong"}
+    with httpx.Client(base_url=opened.plain, timeout=60) as client:
+        statuses = {client.get("/echo", headers=old).status_code for _ in range(MOST_OF_USER + 5)}
+        assert statuses == {401, 429}
+        page = client.get("/echo", headers={**old, "Accept": "text/html", "Sec-Fetch-Mode": "navigate"})
+        assert (page.is_redirect, "open-app" in page.headers["location"]) == (True, True)
 
 
 def test_credential_that_expires_ends_a_connection_that_is_kept_alive(gateway: Gateway, app: WebApp) -> None:

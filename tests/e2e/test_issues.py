@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import select
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import psycopg
 import pytest
+from tests.support.archiver_process import Archiver
 from tests.support.clients import psql
 from tests.support.gateway import Gateway
 from tests.support.postgres import PostgresServer
@@ -25,42 +22,12 @@ from postern.domain.issues.issue import FieldMapping, IssueState, MappingType, P
 from postern.domain.lists import Page
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.errors import Invalid, Unavailable
-from postern.process import PARENT_PID, READY_FD
 from postern.services.issues.tracker_settings import TrackerFields
 
 pytestmark = pytest.mark.slow
 
 OPEN, ASKS, PLAIN = "opens-issues", "asks-why", "opens-none"
 CREATE = r"POST /rest/servicedeskapi/request"
-
-
-class Archiver:
-    """The real process that delivers, with all else that it does."""
-
-    def __init__(self, gateway: Gateway) -> None:
-        reading, writing = os.pipe()
-        environment = {**os.environ, **gateway.settings.environment()}
-        environment |= {READY_FD: str(writing), PARENT_PID: str(os.getpid())}
-        self.log = gateway.home / "archiver.log"
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "postern", "archiver"],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=[writing],
-                start_new_session=True,
-            )
-        os.close(writing)
-        ready, _, _ = select.select([reading], [], [], 60)
-        said = os.read(reading, 100) if ready else b""
-        os.close(reading)
-        assert said == b"ready\n", self.log.read_text()
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
 
 
 class Desk:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from typing import Any
 
+import mssql_python
 import pymssql
 import pytds
 import pytest
 from tests.support.gateway import Gateway
-from tests.support.mssql_gateway import ask_mssql, connect_pymssql, connect_pytds, mssql_connection
+from tests.support.mssql_gateway import ask_mssql, connect_odbc, connect_pymssql, connect_pytds, mssql_connection
 from tests.support.mssql_server import SqlServer
+from tests.support.promises import wait_until
 
 from postern.domain.identity.credential import Issued
+from postern.domain.targets.connection import Connection
+
+CONNECT = {"pymssql": connect_pymssql, "pytds": connect_pytds, "odbc": connect_odbc}
+ERRORS = (pymssql.Error, pytds.Error, mssql_python.Error)
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +27,8 @@ def sql_server() -> Iterator[SqlServer]:
     server = SqlServer()
     server.start()
     try:
+        server.run("create table people (id int not null, name nvarchar(40), card varchar(20))")
+        server.run("insert into people values (1, N'Ann', '4111111111111111'), (2, N'Bob', null)")
         yield server
     finally:
         server.stop()
@@ -32,28 +41,133 @@ def books(gateway: Gateway, sql_server: SqlServer) -> Issued:
     return gateway.credential("books")
 
 
-@pytest.fixture(params=["pymssql", "pytds"])
+@pytest.fixture(scope="module")
+def ruled(gateway: Gateway, sql_server: SqlServer) -> Connection:
+    """The connection `ruled`: DROP TABLE is denied, `top-secret` is withheld, and cards are masked."""
+    connection = mssql_connection(gateway, "ruled", sql_server)
+    gateway.guardrail("mssql-no-drop", connection, deny=r"(?i)drop\s+table", deny_output="top-secret")
+    return connection
+
+
+@pytest.fixture(params=CONNECT)
 def client(request: pytest.FixtureRequest, gateway: Gateway, books: Issued) -> Iterator[Any]:
-    connect = {"pymssql": connect_pymssql, "pytds": connect_pytds}[request.param]
-    with connect(gateway, books) as connected:
-        yield connected
+    connected = CONNECT[request.param](gateway, books)
+    yield connected
+    connected.close()
+
+
+@pytest.fixture(params=CONNECT)
+def ruled_client(request: pytest.FixtureRequest, gateway: Gateway, ruled: Connection) -> Iterator[Any]:
+    connected = CONNECT[request.param](gateway, gateway.credential("ruled"))
+    yield connected
+    connected.close()
+
+
+def place(client: Any) -> str:
+    """How the client writes a placeholder."""
+    return "?" if isinstance(client, mssql_python.Connection) else "%s"
 
 
 def test_client_runs_statements(client: Any) -> None:
-    assert ask_mssql(client, "select N'grüße 🦊', null, 42, %s", ("it's;--",)) == [("grüße 🦊", None, 42, "it's;--")]
+    mark = place(client)
+    for value in ("it's;--", "grüße 🦊", ""):  # ODBC prepares at the first, and executes at the next
+        row = ask_mssql(client, f"select {mark}, {mark}", (value, 42))
+        assert [tuple(each) for each in row] == [(value, 42)]
     ask_mssql(client, "create table #t (a int, b nvarchar(20))")
     ask_mssql(client, "insert into #t values (1, N'x'), (2, null)")
-    assert ask_mssql(client, "select a, b from #t order by a") == [(1, "x"), (2, None)]
+    assert [tuple(row) for row in ask_mssql(client, "select a, b from #t order by a")] == [(1, "x"), (2, None)]
 
 
-def test_client_gets_the_servers_errors(client: Any) -> None:
-    with pytest.raises((pymssql.Error, pytds.Error), match="nothing_here"):
+def test_client_gets_the_servers_errors_and_works_on(client: Any) -> None:
+    with pytest.raises(ERRORS, match="nothing_here"):
         ask_mssql(client, "select * from nothing_here")
-    assert ask_mssql(client, "select 1") == [(1,)]
+    assert [tuple(row) for row in ask_mssql(client, "select 1")] == [(1,)]
 
 
-def test_wrong_password_is_refused(gateway: Gateway, books: Issued) -> None:
-    with pytest.raises(pymssql.Error, match="password is wrong"):
-        connect_pymssql(gateway, books, password="wrong")
-    with pytest.raises(pytds.Error, match="password is wrong"):
-        connect_pytds(gateway, books, password="wrong")
+def test_denied_statement_is_an_error_and_the_connection_stays(ruled_client: Any, sql_server: SqlServer) -> None:
+    with pytest.raises(ERRORS, match="mssql-no-drop"):
+        ask_mssql(ruled_client, "drop table people")
+    with pytest.raises(ERRORS, match="mssql-no-drop"):
+        ask_mssql(ruled_client, f"drop table people -- {place(ruled_client)}", ("x",))
+    assert [tuple(row) for row in ask_mssql(ruled_client, "select 1")] == [(1,)]
+    assert sql_server.run("select count(*) from people") == [(2,)]
+
+
+@pytest.mark.parametrize("statement", ["select 'top-secret' as a", "raiserror('the top-secret', 16, 1)"])
+def test_withheld_answer_is_an_error_and_the_connection_stays(ruled_client: Any, statement: str) -> None:
+    with pytest.raises(ERRORS, match="mssql-no-drop"):
+        ask_mssql(ruled_client, statement)
+    assert [tuple(row) for row in ask_mssql(ruled_client, "select 1")] == [(1,)]
+
+
+@pytest.mark.parametrize("connect", [connect_odbc, connect_pytds])  # pymssql repeats an earlier text
+def test_wrong_password_and_unknown_user_are_refused_alike(gateway: Gateway, books: Issued, connect: Any) -> None:
+    for wrong in ({"password": "wrong"}, {"user": "nobody"}):
+        with pytest.raises(ERRORS, match="password is wrong"):
+            connect(gateway, books, **wrong)
+
+
+def test_transactions_commit_and_roll_back(gateway: Gateway, books: Issued, sql_server: SqlServer) -> None:
+    sql_server.run("create table moved (n int)")
+    client = connect_pytds(gateway, books, autocommit=False)
+    ask_mssql(client, "insert into moved values (1)")
+    client.rollback()
+    ask_mssql(client, "insert into moved values (2)")
+    client.commit()
+    client.close()
+    assert sql_server.run("select n from moved") == [(2,)]
+
+
+def test_rows_of_a_bulk_load_arrive(gateway: Gateway, books: Issued, sql_server: SqlServer) -> None:
+    sql_server.run("create table loaded (id int, name nvarchar(40))")
+    with connect_pytds(gateway, books) as client, client.cursor() as cursor:
+        text = "".join([f"{at}\tname {at}\n" for at in range(2000)])
+        cursor.copy_to(io.StringIO(text), "loaded", columns=["id", "name"])
+    assert sql_server.run("select count(*), max(id) from loaded") == [(2000, 1999)]
+
+
+def test_long_value_passes(gateway: Gateway, books: Issued) -> None:
+    with connect_pytds(gateway, books) as client:
+        ask_mssql(client, "create table #long (a nvarchar(max))")
+        ask_mssql(client, "insert into #long values (replicate(cast(N'ü' as nvarchar(max)), 500000))")
+        ((value,),) = ask_mssql(client, "select a from #long")
+    assert value == "ü" * 500_000
+
+
+def test_cancelled_result_leaves_the_connection_usable(gateway: Gateway, books: Issued) -> None:
+    with connect_pytds(gateway, books) as client:
+        cursor = client.cursor()
+        cursor.execute("select p.*, q.*, r.* from people p cross join people q cross join people r")
+        cursor.fetchone()
+        cursor.cancel()
+        assert ask_mssql(client, "select 1") == [(1,)]
+
+
+def test_session_records_client_and_statements(gateway: Gateway, books: Issued) -> None:
+    with connect_pymssql(gateway, books, appname="payroll") as client:
+        ask_mssql(client, "select 'recorded 1'")
+    session = gateway.newest_finished("books")
+    assert session.metadata["application_name"] == "payroll"
+
+
+def test_target_without_the_login_is_an_error_that_names_no_secret(gateway: Gateway, sql_server: SqlServer) -> None:
+    mssql_connection(gateway, "locked", sql_server, secret={"PASS": "wrong"})
+    with pytest.raises(ERRORS, match="did not accept the gateway's own login"):
+        connect_pytds(gateway, gateway.credential("locked"))
+
+
+def test_unknown_database_is_the_targets_own_error(gateway: Gateway, books: Issued) -> None:
+    with pytest.raises(ERRORS, match="nowhere"):
+        connect_odbc(gateway, books, database="nowhere")
+
+
+def test_routing_is_followed_by_the_agent(gateway: Gateway, sql_server: SqlServer) -> None:
+    router = SqlServer(routed=("localhost", sql_server.port), issued=sql_server.issued)
+    router.start()
+    try:
+        mssql_connection(gateway, "routed", router)
+        with connect_pytds(gateway, gateway.credential("routed")) as client:
+            assert ask_mssql(client, "select count(*) from people") == [(2,)]
+    finally:
+        router.stop()
+    wait_until(lambda: " closed" in sql_server.log)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,13 @@ import psycopg
 import pytest
 from tests.e2e.test_access_rules import login_token, tunnelled
 from tests.e2e.test_commands import Opened, command, talk
-from tests.e2e.test_issues import Archiver
 from tests.e2e.test_schedules import YEARLY
 from tests.e2e.test_waiting_clients import Psql, person, waiting
+from tests.support.aws_ways import Cloudwatch, Dynamodb
 from tests.support.clients import clean_environment
 from tests.support.features import Client, Http, Mongodb, Mysql, Postgres, SshCommand, SshShell, Way
 from tests.support.gateway import Gateway
-from tests.support.http_gateway import login_of, web_app
+from tests.support.http_gateway import login_of
 from tests.support.mariadb import MariaDbServer
 from tests.support.mongodb import MongoServer
 from tests.support.mongodb_clients import carried_uri
@@ -37,9 +37,8 @@ from tests.support.mongodb_clients import program as mongodb_program
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import PATIENT, wait_until
 from tests.support.shelf import shelve
-from tests.support.ssh_clients import Clients
-from tests.support.sshds import sshd
-from tests.support.terminals import PASSWORD, ApiProcess, Browser
+from tests.support.terminals import PASSWORD, Browser
+from tests.support.whole_site import Targets, WholeSite, whole_site
 
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import Choice
@@ -47,8 +46,6 @@ from postern.domain.secret import Secret
 from postern.domain.sessions.session import Session, SessionStatus
 from postern.domain.targets.connection import Toggle
 from postern.interception.events import ClientOutput, Masked
-from postern.proof.export_reading import verify_package
-from postern.proof.proof_findings import VerificationReport
 from postern.recording.recording_library import RecordingLibrary
 from postern.services.runbooks.runs import RunRequest
 
@@ -65,38 +62,6 @@ Finish = Callable[[bool], None]
 """Waits until the client or script is done. It is told whether it was admitted."""
 
 
-@dataclass
-class Site:
-    """A gateway with an archiver, which writes the ledger, and targets of every protocol."""
-
-    gateway: Gateway
-    ways: dict[type[Way], Way]
-    clients: Clients
-    folder: Path
-    greeter: int  # the port of a server that speaks first
-    api: ApiProcess
-
-    def export(self, around: Session | None = None) -> VerificationReport:
-        """Verify an export: the whole, or of the second before and after a session began."""
-        gateway, near = self.gateway, timedelta(seconds=1)
-        since, until = (around.start_date - near, around.start_date + near) if around else (None, None)
-        keys = [key.public for key in gateway.call(gateway.services.checkpoints.keys(gateway.admin))]
-
-        async def read() -> bytes:
-            pieces = await gateway.services.exports.begin(gateway.admin, since, until)
-            return b"".join([piece async for piece in pieces])
-
-        path = self.folder / "export.tar"
-        path.write_bytes(gateway.call(read()))
-        return verify_package(path, keys)
-
-    def verify(self) -> VerificationReport:
-        """Verify the store, after a checkpoint of all that the ledger has."""
-        services = self.gateway.services
-        self.gateway.call(services.checkpoints.make(self.gateway.admin))
-        return self.gateway.call(services.verifier.verify(self.gateway.admin.org_id))
-
-
 @pytest.fixture(scope="module")
 def site(
     target: PostgresServer,
@@ -104,28 +69,11 @@ def site(
     maria: MariaDbServer,
     mongo: MongoServer,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Site]:
-    folder = tmp_path_factory.mktemp("proven")
-    with ExitStack() as stack:
-        server = stack.enter_context(sshd(tmp_path_factory.mktemp("sshd"), {"Subsystem": "sftp internal-sftp"}))
-        gateway = Gateway(gateway_commands=True, api_port=free_port(), control_port=free_port())
-        stack.callback(gateway.stop)
-        gateway.start()
-        gateway.call(shelve(gateway.stores, gateway.admin.org_id, dict(RUNBOOKS.values())))
-        archiver = Archiver(gateway)
-        stack.callback(archiver.kill)
-        api = ApiProcess(gateway)
-        stack.callback(api.kill)
-        api.start()
-        clients = Clients(gateway, tmp_path_factory.mktemp("home"))
-        ways: dict[type[Way], Way] = {
-            Postgres: Postgres(gateway, target, direct),
-            Mysql: Mysql(gateway, maria),
-            Mongodb: Mongodb(gateway, mongo),
-            Http: Http(gateway, stack.enter_context(web_app())),
-        }
-        ways |= {kind: kind(gateway, server, clients, folder) for kind in (SshCommand, SshShell)}
-        yield Site(gateway, ways, clients, folder, maria.port, api)
+) -> Iterator[WholeSite]:
+    targets = Targets(target, direct, maria, mongo)
+    with whole_site(targets, tmp_path_factory.mktemp("proven")) as site:
+        site.gateway.call(shelve(site.gateway.stores, site.gateway.admin.org_id, dict(RUNBOOKS.values())))
+        yield site
 
 
 class Beginning:
@@ -136,20 +84,20 @@ class Beginning:
     def __init__(self, kind: type[Way] | None = Postgres) -> None:
         self.kind = kind
 
-    def connect(self, site: Site, name: str, reviewers: tuple[str, ...]) -> None:
+    def connect(self, site: WholeSite, name: str, reviewers: tuple[str, ...]) -> None:
         if self.kind is None:
             command(site.gateway, name, "bash", "--norc", reviewers=reviewers, **MASKING)
         else:
             site.ways[self.kind].connection(name, reviewers=reviewers, **MASKING)
 
-    def start(self, site: Site, name: str, who: Principal) -> Finish:
+    def start(self, site: WholeSite, name: str, who: Principal) -> Finish:
         raise NotImplementedError
 
 
 class Connect(Beginning):
     """With the client of the protocol and a credential."""
 
-    def start(self, site: Site, name: str, who: Principal) -> Finish:
+    def start(self, site: WholeSite, name: str, who: Principal) -> Finish:
         assert self.kind is not None
         way = site.ways[self.kind]
         return _finish(way.start(site.gateway.credential(name, principal=who), way.shows(f"{SHOWN} {SECRET}")))
@@ -158,7 +106,7 @@ class Connect(Beginning):
 class SeveralLinks(Beginning):
     """Requests at the same time, each on a link of its own: one session, and one review."""
 
-    def start(self, site: Site, name: str, who: Principal) -> Finish:
+    def start(self, site: WholeSite, name: str, who: Principal) -> Finish:
         issued, way = site.gateway.credential(name, principal=who), site.ways[Http]
         _, _, path = way.shows(f"{SHOWN} {SECRET}").partition(" ")
         url = f"http://127.0.0.1:{site.gateway.settings.httpproxy_port}{path}"
@@ -180,7 +128,7 @@ class SeveralLinks(Beginning):
 class Sftp(Beginning):
     is_masked = False
 
-    def start(self, site: Site, name: str, who: Principal) -> Finish:
+    def start(self, site: WholeSite, name: str, who: Principal) -> Finish:
         issued = site.gateway.credential(name, principal=who)
         words = [*site.clients.words(issued, program="sftp"), "localhost"]
         client = Client(words, site.clients.secrets(issued))
@@ -193,10 +141,10 @@ class ForwardedPort(Beginning):
 
     is_masked = False
 
-    def connect(self, site: Site, name: str, reviewers: tuple[str, ...]) -> None:
+    def connect(self, site: WholeSite, name: str, reviewers: tuple[str, ...]) -> None:
         site.ways[SshShell].connection(name, reviewers=reviewers, access_forward_local=Toggle.ENABLED)
 
-    def start(self, site: Site, name: str, who: Principal) -> Finish:
+    def start(self, site: WholeSite, name: str, who: Principal) -> Finish:
         port = free_port()
         forwarded = f"127.0.0.1:{port}:127.0.0.1:{site.greeter}"
         key = site.clients.key(who)
@@ -219,7 +167,7 @@ class ForwardedPort(Beginning):
 class Tunnel(Beginning):
     """psql at a local port of `postern connect --tunnel`."""
 
-    def start(self, site: Site, name: str, who: Principal) -> Finish:
+    def start(self, site: WholeSite, name: str, who: Principal) -> Finish:
         stack = ExitStack()
         port, _ = stack.enter_context(tunnelled(site.gateway, who, name))
         client = Psql(f"postgresql://ann@127.0.0.1:{port}/postgres?sslmode=disable", f"select '{SHOWN} {SECRET}'")
@@ -235,7 +183,7 @@ class Tunnel(Beginning):
 class MongodbTunnel(Beginning):
     """PyMongo at a local port of `postern connect --tunnel`."""
 
-    def start(self, site: Site, name: str, who: Principal) -> Finish:
+    def start(self, site: WholeSite, name: str, who: Principal) -> Finish:
         stack = ExitStack()
         port, _ = stack.enter_context(tunnelled(site.gateway, who, name, protocol="mongodb"))
         client = Client(mongodb_program(carried_uri(port)), clean_environment())
@@ -252,7 +200,7 @@ class MongodbTunnel(Beginning):
 class Terminal(Beginning):
     """A command at a terminal, by `postern connect`."""
 
-    def start(self, site: Site, name: str, who: Principal) -> Finish:
+    def start(self, site: WholeSite, name: str, who: Principal) -> Finish:
         async def work(opened: Opened) -> None:
             opened.type(f"echo it''works {SECRET}; exit\r")
             await opened.ends()
@@ -273,14 +221,14 @@ class Terminal(Beginning):
 class WebTerminal(Beginning):
     """In a browser: a command, or the shell of a server. It opens at once; what is inside waits for the review."""
 
-    def connect(self, site: Site, name: str, reviewers: tuple[str, ...]) -> None:
+    def connect(self, site: WholeSite, name: str, reviewers: tuple[str, ...]) -> None:
         options = {"reviewers": reviewers, "access_mode_web_terminal": Toggle.ENABLED, **MASKING}
         if self.kind is None:
             command(site.gateway, name, "bash", "--norc", **options)
         else:
             site.ways[self.kind].connection(name, **options)
 
-    def start(self, site: Site, name: str, who: Principal) -> Finish:
+    def start(self, site: WholeSite, name: str, who: Principal) -> Finish:
         site.gateway.call(site.gateway.services.accounts.set_password(who, Secret(PASSWORD), "password"))
         stack = ExitStack()
         terminal = stack.enter_context(Browser(site.api, who.email).terminal(name))
@@ -298,7 +246,7 @@ class WebTerminal(Beginning):
 class Script(Beginning):
     """By `postern exec`."""
 
-    def start(self, site: Site, name: str, who: Principal) -> Finish:
+    def start(self, site: WholeSite, name: str, who: Principal) -> Finish:
         session = self.submit(site, name, who)
 
         def finish(admitted: bool) -> None:
@@ -312,14 +260,14 @@ class Script(Beginning):
 
         return finish
 
-    def submit(self, site: Site, name: str, who: Principal) -> Session:
+    def submit(self, site: WholeSite, name: str, who: Principal) -> Session:
         gateway = site.gateway
         text = site.ways[self.kind].shows(f"{SHOWN} {SECRET}") if self.kind else f"echo 'it'' works {SECRET}'"
         return gateway.call(gateway.services.sessions.submit(who, name, text, source="127.0.0.1", means="login:1"))
 
 
 class Runbook(Script):
-    def submit(self, site: Site, name: str, who: Principal) -> Session:
+    def submit(self, site: WholeSite, name: str, who: Principal) -> Session:
         runs = site.gateway.services.runbook_runs
         assert self.kind is not None
         request = RunRequest(name, RUNBOOKS[self.kind][0])
@@ -329,7 +277,7 @@ class Runbook(Script):
 class Schedule(Script):
     """A runbook that the archiver begins when it is due."""
 
-    def submit(self, site: Site, name: str, who: Principal) -> Session:
+    def submit(self, site: WholeSite, name: str, who: Principal) -> Session:
         gateway, schedules = site.gateway, site.gateway.services.runbook_schedules
         assert self.kind is not None
         fields = {"name": name, "connection": name, "file": RUNBOOKS[self.kind][0], "cron": YEARLY}
@@ -363,6 +311,8 @@ BEGINNINGS = {
     "pymongo": Connect(Mongodb),
     "http": Connect(Http),
     "http on several links": SeveralLinks(Http),
+    "boto3 on DynamoDB": Connect(Dynamodb),
+    "boto3 on CloudWatch": Connect(Cloudwatch),
     "ssh, a command": Connect(SshCommand),
     "ssh, a shell": Connect(SshShell),
     "sftp": Sftp(SshShell),
@@ -376,6 +326,8 @@ BEGINNINGS = {
     "exec on MySQL": Script(Mysql),
     "exec on MongoDB": Script(Mongodb),
     "exec on HTTP": Script(Http),
+    "exec on DynamoDB": Script(Dynamodb),
+    "exec on CloudWatch": Script(Cloudwatch),
     "exec on SSH": Script(SshCommand),
     "exec of a command": Script(None),
     "a runbook": Runbook(Postgres),
@@ -403,7 +355,7 @@ ADMISSIONS = {"at once": None, "after an approval": Choice.APPROVED, "never, aft
 
 @pytest.mark.parametrize("admission", ADMISSIONS)
 @pytest.mark.parametrize("beginning", BEGINNINGS)
-def test_session_is_proven_however_it_begins(site: Site, beginning: str, admission: str) -> None:
+def test_session_is_proven_however_it_begins(site: WholeSite, beginning: str, admission: str) -> None:
     begin, choice, gateway = BEGINNINGS[beginning], ADMISSIONS[admission], site.gateway
     name = f"proven-{uuid4().hex[:8]}"
     begin.connect(site, name, ("admin",) if choice else ())

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 from tests.e2e.test_commands import command, stream
-from tests.e2e.test_issues import Archiver
+from tests.support.archiver_process import Archiver
 from tests.support.gateway import Gateway
 from tests.support.gits import Bare
 from tests.support.planted import in_files, spellings

@@ -232,8 +232,8 @@ async def test_killed_session_without_a_link_ends(site: Site) -> None:
     await until(lambda: site.closed)
     with pytest.raises(SessionAborted, match="killed"):
         await site.engine.dial_again(shared)
-    with pytest.raises(SessionAborted, match="killed"), shared.exchange():
-        pytest.fail("an exchange began")
+    with pytest.raises(SessionAborted, match="killed"):
+        shared.begin_exchange()
 
 
 async def test_link_that_is_dialled_while_the_session_is_killed_never_runs(site: Site) -> None:
@@ -303,10 +303,11 @@ async def test_expired_permit_ends_the_session(site: Site, with_link: bool) -> N
 
 async def test_session_without_exchanges_is_idle(site: Site) -> None:
     shared, first = await site.open(idle=0.2)
-    with shared.exchange():
-        await asyncio.sleep(0.3)
-        shared.end_if_idle(0)
-        assert shared.end_reason is None
+    shared.begin_exchange()
+    await asyncio.sleep(0.3)
+    shared.end_if_idle(0)
+    assert shared.end_reason is None
+    shared.end_exchange()
     shared.end_if_idle(0)
     assert shared.end_reason is None
     await asyncio.sleep(0.25)
@@ -325,11 +326,11 @@ async def test_idle_timeout_of_the_gateway_holds_where_it_is_shorter(site: Site)
 async def test_silent_link_in_an_exchange_ends_alone(site: Site) -> None:
     """Such as a WebSocket on which neither side says anything."""
     shared, first = await site.open(idle=60)
-    with shared.exchange():
-        await asyncio.sleep(0.15)
-        shared.end_if_idle(0.1)
-        assert await first.task is EndReason.IDLE
-        assert shared.end_reason is None
+    shared.begin_exchange()
+    await asyncio.sleep(0.15)
+    shared.end_if_idle(0.1)
+    assert await first.task is EndReason.IDLE
+    assert shared.end_reason is None
 
 
 async def test_numbers_of_exchanges_are_unique_in_the_session(site: Site) -> None:

@@ -13,7 +13,8 @@ from postern.inspection.masking.masking_interceptor import Masking
 from postern.interception.events import Output
 from postern.interception.pipeline import Interceptor, SessionView
 from postern.interception.verdicts import Forward, Refuse, Replace, Verdict, Warn
-from postern.protocols.httpproxy.body_events import BodyPart, CodePart, JsonPart, UnreadableBody
+from postern.protocols.httpproxy.body_events import BodyPart, CodePart, UnreadableBody
+from postern.protocols.httpproxy.json_parts import JsonPart
 
 ID = UUID(int=1)
 

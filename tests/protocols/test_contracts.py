@@ -59,6 +59,7 @@ from postern.protocols.mssql.queries.mssql_catalogue import CATALOGUE as MSSQL_C
 from postern.protocols.mssql.queries.mssql_query import MssqlQuery
 from postern.protocols.mssql.queries.mssql_script import MssqlScript
 from postern.protocols.mssql.recorded.mssql_text_renderer import MssqlTextRenderer
+from postern.protocols.mssql.wire import mssql_requests as mr
 from postern.protocols.mssql.wire.mssql_wire import MssqlWire
 from postern.protocols.mysql.queries.mysql_catalogue import CATALOGUE as MYSQL_CATALOGUE
 from postern.protocols.mysql.queries.mysql_query import MysqlQuery as MysqlQuery
@@ -176,8 +177,6 @@ def http_shown(data: bytes) -> bytes:
 CELLS: list[Row] = [("grüße", None), ("", "x" * 300)]
 FIELDS = [mm.MysqlField("a", mm.VAR_STRING), mm.MysqlField("b", mm.VAR_STRING)]
 MORE = mm.AUTOCOMMIT | mm.MORE_RESULTS
-MS_COLUMNS = ms.columns(ms.column("a", ms.text_type(400)), ms.column("b", ms.text_type(400)))
-MS_ROWS = MS_COLUMNS + ms.null_row([1], 2, ms.text_cell("grüße")) + ms.row(ms.text_cell(""), ms.text_cell("x" * 300))
 MY_ROWS = my.rows(*CELLS, names=("a", "b"))
 PG_ROWS = pg.row_description("a", "b") + b"".join(pg.data_row(*row) for row in CELLS) + pg.command_complete("SELECT 2")
 PG_BOUND = pg.parse_complete() + pg.bind_complete()
@@ -219,6 +218,13 @@ MG_GARBAGE: Conversation = [
     (Side.TARGET, mg.ok(1)),
 ]
 
+MS_COLUMNS = ms.columns(ms.column("a", ms.text_type(400)), ms.column("b", ms.text_type(400)))
+MS_ROWS = MS_COLUMNS + ms.null_row([1], 2, ms.text_cell("grüße")) + ms.row(ms.text_cell(""), ms.text_cell("x" * 300))
+MS_SECRETS = (
+    ms.row(ms.text_cell("x"), ms.text_cell(f"to {SECRET.decode()}"))
+    + ms.null_row([0], 2, ms.text_cell(SECRET.decode()))
+    + ms.row(ms.text_cell(""), ms.text_cell(""))
+)
 WIRES: Mapping[str, Talk] = {
     "postgres": Talk(
         PostgresWire,
@@ -248,14 +254,16 @@ WIRES: Mapping[str, Talk] = {
     "mssql": Talk(
         MssqlWire,
         [
-            (Side.CLIENT, ms.batch(SCRIPT)),
-            (Side.TARGET, ms.reply(MS_ROWS, ms.done(2, more=True), ms.info("said"), MS_ROWS, ms.done(2), size=512)),
-            (Side.CLIENT, ms.execute_sql("select @P1", ms.integer(5))),
-            (Side.TARGET, ms.reply(MS_ROWS, ms.done(2, more=True, code=0xFF), ms.status(0), ms.done(code=0xFE))),
+            (Side.CLIENT, ms.batch("select a, b from t", size=512)),
+            (Side.TARGET, ms.reply(MS_ROWS, ms.done(2), size=512)),
+            (Side.CLIENT, ms.rpc(ms.call(mr.PREPARE, ms.integer(None, status=1), ms.nvarchar(""), ms.nvarchar("x")))),
+            (Side.TARGET, ms.reply(ms.handle(1), ms.status(0), ms.done(code=0xFE))),
+            (Side.CLIENT, ms.rpc(ms.call(mr.EXECUTE, ms.integer(1)))),
+            (Side.TARGET, ms.reply(MS_ROWS, ms.done(2, more=True, code=0xFF), ms.done(code=0xFE))),
         ],
         [
-            (Side.CLIENT, b"\x10\x01\x00\x08\x00\x00\x01\x00"),  # a second login
-            (Side.CLIENT, b"\x01\x01\x00\x07\x00\x00\x01\x00"),
+            (Side.CLIENT, b"\x53\x01\0\0\x10\0\0\0"),  # MARS
+            (Side.CLIENT, ms.rpc(ms.call("p", b"\0\0\xff"))),  # a value of an unknown type
             (Side.TARGET, ms.reply(ms.done())),
         ],
     ),
@@ -429,18 +437,15 @@ MASKED: Mapping[str, Masked] = {
         MssqlWire,
         [
             (Side.CLIENT, ms.batch("select a, b from t")),
-            (Side.TARGET, ms.reply(MS_COLUMNS, ms.row(ms.text_cell("x"), ms.text_cell(SECRET.decode())), ms.done(1))),
+            (Side.TARGET, ms.reply(MS_COLUMNS, MS_SECRETS, ms.done(3), size=512)),
         ],
         ms.shown,
     ),
     "mssql, an error": Masked(
         MssqlWire,
         [
-            (Side.CLIENT, ms.batch("insert into t values (1)")),
-            (
-                Side.TARGET,
-                ms.reply(ms.error(2627, f"The duplicate key value is ({SECRET.decode()})."), ms.done(error=True)),
-            ),
+            (Side.CLIENT, ms.batch("insert")),
+            (Side.TARGET, ms.reply(ms.error(2627, f"The value is ({SECRET.decode()})."), ms.done(error=True))),
         ],
         ms.shown,
     ),
@@ -567,12 +572,12 @@ QUERIES: Mapping[str, Answered] = {
     "mssql": Answered(
         lambda: MssqlQuery("select a, b from t where c = ?", ["x"]),
         ms.reply(MS_ROWS, ms.done(2, more=True, code=0xFF), ms.status(0), ms.done(code=0xFE), size=512),
-        ms.reply(ms.error(208, "there is no t"), ms.status(1), ms.done(code=0xFE, error=True)),
+        ms.reply(ms.error(208, "there is no t"), ms.done(error=True, code=0xFE)),
         [
             b"\x12\x01\0\x08\0\0\0\0",
             b"\x04\x01\0\x07\0\0\0\0",
             ms.reply(MS_ROWS),
-            ms.reply(MS_ROWS + b"\x33"),
+            ms.reply(MS_ROWS, b"\x33"),
         ],
     ),
     "mongodb": Answered(
@@ -664,7 +669,7 @@ SCRIPTS: Mapping[str, Run] = {
     "mssql": Run(
         MssqlScript,
         MssqlWire,
-        ms.reply(MS_ROWS, ms.done(2, more=True), ms.info("said"), MS_ROWS, ms.done(2), size=512),
+        ms.reply(MS_ROWS, ms.done(2, more=True), MS_ROWS, ms.done(2), size=512),
         ms.reply(MS_ROWS, ms.done(2, more=True), ms.error(208, "there is no t"), ms.done(error=True)),
         asked=ms.utf16(SCRIPT),
     ),
@@ -733,12 +738,10 @@ LENSES: Mapping[str, Shown] = {
     ),
     "mssql": Shown(
         MssqlTextRenderer,
-        ms.reply(MS_ROWS, ms.done(2), size=512)
-        + ms.reply(ms.info("said"), ms.error(208, "there is no t"), ms.status(7), ms.returned("@b", "ü"), ms.done()),
+        ms.reply(MS_ROWS, ms.done(2), size=512) + ms.reply(ms.error(208, "there is no t"), ms.done(error=True)),
         [
-            ("o", "a\tb\ngrüße\tNULL\n\t".encode() + b"x" * 300 + b"\n(2 rows affected)\nsaid\n"),
+            ("o", "a\tb\ngrüße\tNULL\n\t".encode() + b"x" * 300 + b"\n(2 rows affected)\n"),
             ("e", b"Msg 208, Level 16, State 1: there is no t\n"),
-            ("o", "(return status = 7)\n@b = ü\n".encode()),
         ],
     ),
     "mongodb": Shown(

@@ -225,9 +225,15 @@ def test_runbook_page_lists_every_function_type_and_limit() -> None:
 
 
 def test_runbooks_of_the_page_render_as_described() -> None:
-    unlock, password, events = (text for text in re.findall(r"```\n(.*?)```", PAGE, re.DOTALL))
+    unlock, close, password, events = (text for text in re.findall(r"```\n(.*?)```", PAGE, re.DOTALL))
     script = rendered(unlock, reason="it's asked for", account="7")
     assert script.endswith("reason = 'it''s asked for'\n WHERE id = 7;\n")
+    assert rendered(close, ScriptSyntax.HTTP, ticket="7/1", user="a&b", reason='not "urgent"') == (
+        "POST /tickets/7%2F1/close?notify=a%26b\n"
+        'X-Reason: not "urgent"\n\n'
+        r'{"reason": "not \"urgent\"", "note": "closed because of not \"urgent\""}'
+        "\n"
+    )
     made = parse(password).render({"password": "p'w"}, ScriptSyntax.SHELL)
     assert made.environment == {"REGISTRY_PASSWORD": "p'w"}
     assert made.text.startswith("""printf '%s' "$REGISTRY_PASSWORD" | docker login""")

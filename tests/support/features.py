@@ -55,6 +55,7 @@ def _cells(recording: str, asked: str, shown: str, masking: str, kill: str, revi
 HOLDS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "PostgreSQL": _cells(*[ENFORCED] * 6),
     "MySQL, MariaDB": _cells(*[ENFORCED] * 6),
+    "SQL Server": _cells(*[ENFORCED] * 6),
     "MongoDB": _cells(*[ENFORCED] * 6),
     "Commands: scripts (`postern exec`)": _cells(ENFORCED, ADVISORY, _BOTH, _BOTH, ENFORCED, ENFORCED),
     "Commands: terminals (`postern connect`)": _cells(ENFORCED, ADVISORY, _BOTH, _BOTH, ENFORCED, _BOTH),
@@ -63,7 +64,7 @@ HOLDS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "SSH: files (sftp, scp, rsync)": _cells("", _BOTH, BLOCKED, BLOCKED, ENFORCED, _BOTH),
     "SSH: forwarded ports (`-L`, `-R`)": _cells("", _BOTH, BLOCKED, BLOCKED, ENFORCED, _BOTH),
     "TCP": _cells(ENFORCED, REJECTED, REJECTED, REJECTED, ENFORCED, ENFORCED),
-    "SQL Server, Oracle": _cells(NOT_YET, REJECTED, REJECTED, REJECTED, NOT_YET, NOT_YET),
+    "Oracle": _cells(NOT_YET, REJECTED, REJECTED, REJECTED, NOT_YET, NOT_YET),
     "HTTP": _cells(*[ENFORCED] * 6),
     "DynamoDB, CloudWatch": _cells(*[ENFORCED] * 6),
 }
@@ -73,7 +74,8 @@ ROW_OF: Mapping[str, str] = {
     "mysql": "MySQL, MariaDB",
     "ssh": "SSH: commands",
     "mongodb": "MongoDB",
-    **dict.fromkeys(("mssql", "oracledb"), "SQL Server, Oracle"),
+    "mssql": "SQL Server",
+    "oracledb": "Oracle",
     "tcp": "TCP",
     "httpproxy": "HTTP",
     **dict.fromkeys(("dynamodb", "cloudwatch"), "DynamoDB, CloudWatch"),
@@ -154,6 +156,7 @@ class Way:
     is_silent = False  # while it waits to be let in
     mode = "connect"  # the access mode that it needs
     ended: tuple[str, ...] = ("client_closed", "completed")  # why a session ends whose client leaves
+    unavailable = ""  # what a client hears whose agent ends; empty: its connection ends, and it has to connect again
 
     def connection(self, name: str, **more: Any) -> Connection:
         raise NotImplementedError
@@ -329,6 +332,7 @@ class Http(Way):
     is_silent = True  # programs; a browser sees a page
     idle = "too late"  # the next request begins another session
     ended = ("killed",)
+    unavailable = "ERROR 502 "
 
     def __init__(self, gateway: Gateway, target: WebApp) -> None:
         self._gateway = gateway

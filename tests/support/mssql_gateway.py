@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import mssql_python
 import pymssql
 import pytds
 from tests.support.gateway import Gateway
@@ -55,6 +56,20 @@ def connect_pytds(gateway: Gateway, issued: Issued, **more: Any) -> Any:
         cafile=str(tls.own_files(gateway.settings).authority),
         **_without(arguments, "server"),
     )
+
+
+def connect_odbc(gateway: Gateway, issued: Issued, **more: Any) -> Any:
+    """A connection of Microsoft's ODBC driver."""
+    arguments = mssql_login(gateway, issued, **more)
+    parts = {
+        "Server": f"localhost,{arguments['port']}",
+        "Database": arguments["database"],
+        "UID": arguments["user"],
+        "PWD": arguments["password"],
+        "Encrypt": "yes",
+        "TrustServerCertificate": "yes",
+    }
+    return mssql_python.connect(";".join([f"{name}={value}" for name, value in parts.items()]), autocommit=True)
 
 
 def _without(arguments: dict[str, Any], name: str) -> dict[str, Any]:

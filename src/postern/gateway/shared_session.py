@@ -75,16 +75,16 @@ class SharedSession:
 
     # For the owner of its links
 
-    @contextmanager
-    def exchange(self) -> Iterator[None]:
-        """Run an exchange, during which the session is not idle. Raises SessionAborted when the session has ended."""
+    def begin_exchange(self) -> None:
+        """Begin an exchange: the session is not idle until `end_exchange`. Raises SessionAborted when the session has
+        ended."""
         self.require_running()
         self._running += 1
-        try:
-            yield
-        finally:
-            self._running -= 1
-            self._used_at = time.monotonic()
+
+    def end_exchange(self) -> None:
+        """End an exchange that was begun."""
+        self._running -= 1
+        self._used_at = time.monotonic()
 
     def next_number(self) -> int:
         """Return the number of an exchange that begins now, unique in the session, and higher than all before. Raises

@@ -333,6 +333,13 @@ class Output(Event):
         """Return the number of data rows in this output, for protocols that send rows outside of `Rows` (COPY)."""
         return 0
 
+    def place_marks(self, marks: list[Mark]) -> tuple[int, list[Mark]]:
+        """Return the number of rows in this output, and the marks with the cells of these rows, as for `Rows`.
+
+        0 rows: only the number of masked values is known.
+        """
+        return 0, marks.copy()
+
     def texts(self) -> list[bytes]:
         raise NotImplementedError
 
@@ -340,14 +347,15 @@ class Output(Event):
         raise NotImplementedError
 
     def rendered_texts(self) -> list[bytes]:
-        """Return what the client's terminal displays of this output, if that differs from `texts`.
+        """Return what a terminal displays of this output, or a program reads in it, if that differs from `texts`.
 
-        After `replace` it returns what is left. Empty for output that no terminal displays.
+        After `replace` it returns what is left. Empty for output that is read as it is.
         """
         return []
 
     def replace_rendered_texts(self, texts: list[bytes]) -> None:
-        """Replace the texts that `rendered_texts` returned, in the same order. Changed ones are sent as plain text."""
+        """Replace the texts that `rendered_texts` returned last, in the same order. Changed ones are sent as plain
+        text, or with the escapes that their places need."""
         raise NotImplementedError
 
     def change(self, form: CopyFormat, columns: Sequence[tuple[int, Change] | None]) -> list[tuple[int, int]]:

@@ -553,7 +553,8 @@ class Link:
 
 def _collect_marks(event: Rows | Output, at: int, size: int, marks: list[Mark]) -> Masked:
     if not isinstance(event, Rows):
-        return Masked(event.exchange, at, size, 0, marks.copy())
+        rows, placed = event.place_marks(marks)
+        return Masked(event.exchange, at, size, rows, placed)
     return Masked(event.exchange, at, size, event.count, [_name_columns(mark, event) for mark in marks])
 
 

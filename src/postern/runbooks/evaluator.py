@@ -76,7 +76,7 @@ class TemplateEvaluator:
     places: TemplatePlaces = field(init=False)
 
     def __post_init__(self) -> None:
-        self.places = TemplatePlaces(self.syntax, self.budget)
+        self.places = TemplatePlaces(self.syntax, self.budget, is_shown=self.is_shown)
 
     def run(self) -> str:
         self._walk(self.tree.body, _INPUTS)
@@ -273,7 +273,8 @@ class TemplateEvaluator:
             for part in parts_of(format_value(value)):
                 if isinstance(part, Quoted):
                     whole = str(part)
-                    self._grow(whole if self.is_shown else self.places.quote_value(part.quote, part.value, whole))
+                    is_final = self.is_shown and self.syntax is not ScriptSyntax.HTTP  # else its place decides
+                    self._grow(whole if is_final else self.places.quote_value(part.quote, part.value, whole))
                 else:
                     self._emit_raw(part)
         except Fault as fault:

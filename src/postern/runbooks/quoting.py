@@ -3,7 +3,7 @@
 A function writes the quote that its name says, in each language: `squote` always ', `dquote` always ". The text between
 the quotes is escaped so that the language reads back exactly the value, under each of its settings. The only exception
 is a server on which backslashes were configured not to escape: there each backslash comes back as two. Values that
-cannot be expressed are rejected.
+cannot be expressed are rejected. Requests of HTTP have no quotes of their own: there the place decides.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from urllib.parse import quote
 
 from postern.domain.targets.connection import TERMINAL, protocol_of
 from postern.protocols.registry import PROTOCOLS
@@ -179,6 +180,11 @@ def quote_value(syntax: ScriptSyntax, quote: str, value: str, prefix: str = "") 
     return f"{quote}{value}{_CLOSING.get(quote, quote)}"
 
 
+def _percent(value: str, _: str) -> str:
+    """Write a value of a request without a place: encoded so that it means nothing anywhere. See `http_places`."""
+    return quote(value, safe="")
+
+
 def _shell_single(value: str, _: str) -> str:
     return "'" + value.replace("'", "'\\''") + "'"
 
@@ -261,6 +267,8 @@ def _backslashes_doubled(quote: str) -> Callable[[str, str], str]:
 
 
 _RULES: Mapping[tuple[ScriptSyntax, str], Callable[[str, str], str]] = {
+    (ScriptSyntax.HTTP, "'"): _percent,
+    (ScriptSyntax.HTTP, '"'): _percent,
     (ScriptSyntax.SHELL, "'"): _shell_single,
     (ScriptSyntax.SHELL, '"'): _shell_double,
     (ScriptSyntax.DOLLAR_QUOTES, "'"): _escape_string,

@@ -1,9 +1,12 @@
 """Position of quoted values in a script, and whether their quotes work there.
 
-A quoted value is one only where the language reads code. Within quotes of the text itself, in a here-document of a
-shell, in arithmetic or after a prefix such as `$`, `E` or `f`, the same characters are read differently, and the value
-could become code. The script is therefore scanned while it grows, as the lexer of its language would read it, and a
-value that would be unsafe is rejected. Unquoted insertions are scanned too, because they are part of the script.
+In requests of HTTP, a value has the form that its place needs (`http_places`).
+
+In other languages, a quoted value is one only where the language reads code. Within quotes of the text itself, in a
+here-document of a shell, in arithmetic or after a prefix such as `$`, `E` or `f`, the same characters are read
+differently, and the value could become code. The script is therefore scanned while it grows, as the lexer of its
+language would read it, and a value that would be unsafe is rejected. Unquoted insertions are scanned too, because they
+are part of the script.
 
 In a comment, a quoted value is allowed if it cannot end the comment. Within quotes and here-documents of a shell, it is
 allowed if it consists of letters, digits and a few signs without special meaning.
@@ -14,6 +17,7 @@ from __future__ import annotations
 import re
 
 from postern.protocols.spec import ScriptSyntax
+from postern.runbooks.http_places import HttpRequests
 from postern.runbooks.quoting import is_plain, quote_value
 from postern.runbooks.scanners import ProgramScanner, Scanner, ScannerState, Sql, UnknownScanner
 from postern.runbooks.shell import Shell
@@ -34,10 +38,10 @@ _NOT_WHOLE = (
 class TemplatePlaces:
     """Scanner of a script while it is written."""
 
-    def __init__(self, syntax: ScriptSyntax, budget: StepBudget) -> None:
+    def __init__(self, syntax: ScriptSyntax, budget: StepBudget, *, is_shown: bool = False) -> None:
         self._syntax = syntax
         self._budget = budget
-        self._scanner = scanner_of(syntax, budget)
+        self._scanner = scanner_of(syntax, budget, is_shown=is_shown)
         self._unread: list[str] = []
         self._is_delicate = False  # a value could have a special meaning
         self._is_open = False  # the text after the last value can still change its meaning
@@ -54,6 +58,8 @@ class TemplatePlaces:
         self._budget.check()
         self._read_on()
         self._is_delicate = self._is_delicate or not is_plain(self._syntax, value)
+        if isinstance(scanner, HttpRequests):
+            return scanner.write_value(value)
         if scanner.is_lost or scanner.state is ScannerState.QUOTED:
             self._insist_on_plain(value)
         elif scanner.state is ScannerState.COMMENT:
@@ -107,12 +113,11 @@ class TemplatePlaces:
             )
 
 
-_UNSCANNED = (ScriptSyntax.OTHER, ScriptSyntax.HTTP)
-
-
-def scanner_of(syntax: ScriptSyntax, budget: StepBudget) -> Scanner:
+def scanner_of(syntax: ScriptSyntax, budget: StepBudget, *, is_shown: bool = False) -> Scanner:
     if syntax is ScriptSyntax.SHELL:
         return Shell(budget)
     if syntax.is_sql:
         return Sql(syntax, budget)
-    return UnknownScanner(budget) if syntax in _UNSCANNED else ProgramScanner(syntax, budget)
+    if syntax is ScriptSyntax.HTTP:
+        return HttpRequests(budget, is_shown=is_shown)
+    return UnknownScanner(budget) if syntax is ScriptSyntax.OTHER else ProgramScanner(syntax, budget)

@@ -6,18 +6,17 @@ import shlex
 
 import pytest
 from botocore import xform_name
-from botocore.model import Shape
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.cloudwatch import MODELS
+from tests.support.aws_shapes import model_shapes
 
+from postern.protocols.aws.commands.command_options import option_name
+from postern.protocols.aws.commands.command_words import AwsCommandError, WordReader
 from postern.protocols.cloudwatch.dialect.cloudwatch_operations import CloudwatchService
 from postern.protocols.cloudwatch.dialect.cloudwatch_splitting import split_cloudwatch
 from postern.protocols.cloudwatch.queries.cloudwatch_command_line import CloudwatchCommand, read_statements
 from postern.protocols.cloudwatch.queries.cloudwatch_script import text_of_command
 from postern.protocols.cloudwatch.queries.cloudwatch_shapes import SHAPES
-from postern.protocols.cloudwatch.queries.command_options import option_name
-from postern.protocols.cloudwatch.queries.command_words import CloudwatchCommandError, WordReader
 from postern.protocols.spec import ScriptSyntax
 from postern.runbooks.quoting import quote_value
 from postern.runbooks.template_errors import Fault
@@ -35,21 +34,9 @@ def _text(text: str) -> str:
     return text_of_command(command)
 
 
-def _type(shape: Shape) -> str:
-    if shape.type_name == "list":
-        return f"{_type(shape.member)[0]}*"
-    kinds = {"string": "s", "integer": "i", "long": "i", "double": "d", "boolean": "b", "timestamp": "t", "blob": "s"}
-    return kinds.get(shape.type_name, "m")
-
-
 @pytest.mark.parametrize("service", ["logs", "cloudwatch"])
 def test_shapes_are_those_of_the_models(service: str) -> None:
-    expected: dict[str, dict[str, str]] = {}
-    for name in MODELS[service].operation_names:
-        shape = MODELS[service].operation_model(name).input_shape
-        members: dict[str, Shape] = {} if shape is None else dict(shape.members)
-        expected[name] = {member: _type(inner) for member, inner in members.items()}
-    assert SHAPES[_SERVICES[service]] == expected
+    assert SHAPES[_SERVICES[service]] == model_shapes(service)
 
 
 @pytest.mark.parametrize("service", ["logs", "cloudwatch"])
@@ -175,7 +162,7 @@ def test_statements_follow_each_other() -> None:
     ],
 )
 def test_lines_that_cannot_be_run(line: str, why: str) -> None:
-    with pytest.raises(CloudwatchCommandError, match=why) as refused:
+    with pytest.raises(AwsCommandError, match=why) as refused:
         read_statements(line, _NOW)
     assert 0 <= refused.value.offset <= len(line)
     problem = split_cloudwatch(line).problem

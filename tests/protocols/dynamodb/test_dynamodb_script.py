@@ -3,15 +3,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from botocore import xform_name
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.aws_shapes import model_shapes
 
 from postern.errors import Invalid
+from postern.protocols.aws.commands.command_options import option_name
+from postern.protocols.aws.commands.command_words import AwsCommandError
 from postern.protocols.dynamodb.dialect.dynamodb_json import DynamodbOperation
 from postern.protocols.dynamodb.dialect.dynamodb_operations import OPERATIONS
 from postern.protocols.dynamodb.dialect.dynamodb_splitting import split_dynamodb
 from postern.protocols.dynamodb.queries.dynamodb_script import DynamodbScript
-from postern.protocols.dynamodb.queries.dynamodb_script_reader import ScriptError, read_script
+from postern.protocols.dynamodb.queries.dynamodb_script_reader import read_script
+from postern.protocols.dynamodb.queries.dynamodb_shapes import SHAPES
 
 READ: list[tuple[str, list[tuple[str, dict[str, Any]]]]] = [
     ("scan --table-name orders", [("Scan", {"TableName": "orders"})]),
@@ -20,9 +25,9 @@ READ: list[tuple[str, list[tuple[str, dict[str, Any]]]]] = [
     ("""put-item --table-name orders \\
           --item '{"id": {"S": "1; 2"},
                    "n": {"N": "1.50"}}'
-        scan --table-name b --limit 5 --no-consistent-read --scan-index-forward""",
+        query --table-name b --limit 5 --no-consistent-read --scan-index-forward""",
      [("PutItem", {"TableName": "orders", "Item": {"id": {"S": "1; 2"}, "n": {"N": "1.50"}}}),
-      ("Scan", {"TableName": "b", "Limit": 5, "ConsistentRead": False, "ScanIndexForward": True})]),
+      ("Query", {"TableName": "b", "Limit": 5, "ConsistentRead": False, "ScanIndexForward": True})]),
     ("create-table --table-name t --attribute-definitions AttributeName=id,AttributeType=S "
      "--key-schema AttributeName=id,KeyType=HASH AttributeName=n,KeyType=RANGE "
      "--provisioned-throughput ReadCapacityUnits=1,WriteCapacityUnits=2 --sse-specification Enabled=true",
@@ -45,6 +50,7 @@ READ: list[tuple[str, list[tuple[str, dict[str, Any]]]]] = [
      [("ExecuteStatement", {"Statement": "select * from orders\n where id = 'a;b'"}), ("Scan", {"TableName": "t"})]),
     ("", []),
     ("# nothing\n;;", []),
+    ("\\\n", []),
 ]  # fmt: skip
 
 
@@ -59,12 +65,18 @@ def test_script_is_read_as_operations(text: str, operations: list[tuple[str, dic
 
 UNREADABLE = [
     ("drop-everything", "the command 'drop-everything' is not known"),
-    ("scan orders", "'orders' stands where an option must be"),
-    ("scan --table-name t --query Items", "--query is not supported"),
-    ("scan --table-name t --endpoint-url http://x", "--endpoint-url is not supported"),
+    ("scan orders", "'orders' does not belong to an option"),
+    ("scan --table-name t --query Items", "results cannot be queried here"),
+    ("scan --table-name t --endpoint-url http://x", "the connection has an endpoint"),
     ("scan --table-name t --table-name b", "given twice"),
     ("scan --table-name 'open", "quote is not closed"),
-    ("scan --limit many", "must be a number"),
+    ("scan --limit many", "'many' is not a whole number"),
+    ("scan --limit 1 --max-items 2", "the same here"),
+    ("scan --page-size 0", "must be a positive number"),
+    ("list-tables --table-name t", "--table-name is not an option"),
+    ("scan --table-name $(id)", "for a shell"),
+    ("scan --table-name t > file", "for a shell"),
+    ("put-item --item file://secret", "files cannot be read here"),
     ('put-item --item \'{"a": 1, "a": 2}\'', "not valid JSON"),
     ('{"Drop": {}}', "is not known"),
     ('{"Scan": {}, "Query": {}}', "one name"),
@@ -78,7 +90,7 @@ UNREADABLE = [
 
 @pytest.mark.parametrize(("text", "reason"), UNREADABLE)
 def test_script_that_cannot_be_read_is_invalid(text: str, reason: str) -> None:
-    with pytest.raises(Invalid, match=f"script: line 1: .*{reason}"):
+    with pytest.raises(Invalid, match=f"script: line 1, column [0-9]+: .*{reason}"):
         DynamodbScript(text).start()
     assert split_dynamodb(text).problem is not None
 
@@ -87,7 +99,7 @@ def test_script_that_cannot_be_read_is_invalid(text: str, reason: str) -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         statements = read_script(text)
-    except ScriptError:
+    except AwsCommandError:
         return
     ends = [0]
     for statement in statements:
@@ -107,6 +119,31 @@ def test_requests_have_the_text_that_rules_see() -> None:
 def test_every_operation_can_be_written_as_a_command() -> None:
     """The names of some begin with a verb of PartiQL: `update-item`, `delete-table`."""
     for name in OPERATIONS:
-        command = "".join(f"-{sign.lower()}" if sign.isupper() else sign for sign in name).removeprefix("-")
-        (statement,) = read_script(f"{command} --table-name t")
-        assert statement.operation == DynamodbOperation(name, {"TableName": "t"})
+        (statement,) = read_script(xform_name(name, "-"))
+        assert statement.operation == DynamodbOperation(name, {})
+
+
+def test_shapes_are_those_of_the_models() -> None:
+    assert model_shapes("dynamodb") | model_shapes("dynamodbstreams") == SHAPES
+    options = {option for shape in SHAPES.values() for option in shape}
+    assert {name: option_name(name) for name in options} == {name: xform_name(name, "-") for name in options}
+
+
+@pytest.mark.parametrize(
+    ("line", "parameters"),
+    [
+        ("scan --max-items 5", {"Limit": 5}),
+        ("scan --page-size=5", {"Limit": 5}),
+        ("scan --no-consistent-read --table-name='a b'", {"ConsistentRead": False, "TableName": "a b"}),
+        ("tag-resource --tags Key=a,Value=true Key=b,Value=2",
+         {"Tags": [{"Key": "a", "Value": "true"}, {"Key": "b", "Value": "2"}]}),
+        ("list-contributor-insights --max-results 7", {"MaxResults": 7}),
+        ('get-item --cli-input-json \'{"TableName": "t", "Key": {}}\' --table-name u', {"TableName": "u", "Key": {}}),
+        ("execute-statement --statement 'SELECT 1' --parameters '[{\"S\": \"a\"}]'",
+         {"Statement": "SELECT 1", "Parameters": [{"S": "a"}]}),
+        ("export-table-to-point-in-time --export-time 2023-11-14T22:13:20Z", {"ExportTime": 1700000000}),
+    ],
+)  # fmt: skip
+def test_options_have_the_types_of_the_models(line: str, parameters: dict[str, Any]) -> None:
+    (statement,) = read_script(line)
+    assert statement.operation.parameters == parameters

@@ -13,7 +13,7 @@ from tests.support.promises import until
 from postern.domain.sessions.session import EndReason
 from postern.errors import Denied, Unavailable
 from postern.protocols.http.http_heads import RequestHead, ResponseHead
-from postern.protocols.http.listener import http_sessions
+from postern.protocols.http.listener import http_sessions, http_stream
 from postern.protocols.http.listener.http_client_exchange import GatewayResponse, HttpVisitor
 from postern.store.ports.common_ports import Topic
 
@@ -95,6 +95,25 @@ async def test_wrong_password_costs_the_connection() -> None:
         client = await Raw.connect(port)
         assert b"Connection: close" in await client.get(more=WRONG["wrong password"])
         assert await client.rest() == b""
+
+
+@pytest.mark.parametrize("login", [name for name in WRONG if name != "none"])
+async def test_wrong_credential_after_a_right_one_is_refused(login: str) -> None:
+    async with http_site(echo) as (site, port):
+        client = await Raw.connect(port)
+        assert (await client.get()).startswith(b"HTTP/1.1 200")
+        assert (await client.get(more=WRONG[login])).startswith(b"HTTP/1.1 401")
+        assert len(site.opened) == 1
+        client.close()
+
+
+async def test_request_without_a_credential_after_one_with_it_is_refused() -> None:
+    async with http_site(echo) as (_, port):
+        client = await Raw.connect(port)
+        for _ in range(2):
+            assert (await client.get()).startswith(b"HTTP/1.1 200")
+            assert (await client.get(more=b"")).startswith(b"HTTP/1.1 401")
+        client.close()
 
 
 async def test_program_can_send_its_credential_after_401() -> None:
@@ -477,7 +496,8 @@ async def test_requests_that_wait_for_an_opening_session_share_it() -> None:
             client.close()
 
 
-async def test_session_that_no_request_waits_for_is_not_opened() -> None:
+async def test_session_that_no_request_waits_for_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_stream, "HALF_CLOSED", 0.0)
     async with http_site(echo) as (site, port):
         site.admitting.clear()
         client = await Raw.connect(port)
@@ -681,3 +701,57 @@ async def test_attack_body_that_breaks_off_is_not_taken_for_complete() -> None:
         assert answer.startswith(b"HTTP/1.1 400")
         await until(lambda: site.lanes[0].lost)
         assert seen == [b"hello"]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_client_that_closes_its_direction_gets_its_responses(waits: bool) -> None:
+    """RFC 9112, 9.6: the end of one direction is not the end of the other."""
+    begun = asyncio.Event()
+
+    async def answer(exchange: AppExchange) -> None:
+        begun.set()
+        await asyncio.sleep(0.05)
+        await exchange.respond(200, await exchange.body())
+
+    async with http_site(answer) as (_, port):
+        client = await Raw.connect(port)
+        heads = b"POST / HTTP/1.1\r\nHost: a\r\n" + AUTHORIZED + b"Content-Length: 3\r\n\r\n"
+        await client.send(heads + b"one" + heads + b"two")
+        if waits:
+            await begun.wait()
+        client.writer.write_eof()
+        answers = await client.rest()
+        assert (answers.count(b"HTTP/1.1 200"), b"one" in answers, b"two" in answers) == (2, True, True)
+
+
+async def test_client_that_closes_its_direction_within_a_request_gets_none() -> None:
+    async with http_site(echo) as (_, port):
+        head = b"POST / HTTP/1.1\r\nHost: a\r\n" + AUTHORIZED + b"Content-Length: 9\r\n\r\n"
+        for part in (b"GET / HTTP/1.1\r\nHos", head + b"x"):
+            client = await Raw.connect(port)
+            await client.send(part)
+            client.writer.write_eof()
+            assert b"HTTP/1.1 200" not in await client.rest()
+
+
+async def test_client_of_http2_that_closes_its_direction_is_gone() -> None:
+    async with http_site(echo) as (_, port):
+        client = await Raw.connect(port)
+        await client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        client.writer.write_eof()
+        async with asyncio.timeout(30):
+            await client.rest()
+
+
+async def test_client_that_closed_its_direction_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_stream, "HALF_CLOSED", 0.05)
+
+    async def hang(exchange: AppExchange) -> None:
+        await asyncio.sleep(60)
+
+    async with http_site(hang) as (site, port):
+        client = await Raw.connect(port)
+        await client.send(b"GET / HTTP/1.1\r\nHost: a\r\n" + AUTHORIZED + b"\r\n")
+        await until(lambda: site.lanes)
+        client.writer.write_eof()
+        await until(lambda: site.lanes[0].lost)

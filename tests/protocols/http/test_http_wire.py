@@ -365,6 +365,12 @@ def test_kill_answers_or_breaks_off(said: list[tuple[Side, bytes]], status: int,
     assert (shown.status, shown.failure is not None) == (status, failed)
 
 
+def test_request_whose_agent_is_lost_is_answered_as_one_that_the_target_did_not_answer() -> None:
+    link = new_link(plain_wire())
+    say(link, Side.CLIENT, request("/a"))
+    assert Shown(sent_to(Side.CLIENT, link.target_finished())).body == b"unavailable"
+
+
 def test_unfinished_exchange_is_recorded() -> None:
     link = new_link(plain_wire())
     say(link, Side.CLIENT, request("/a"))

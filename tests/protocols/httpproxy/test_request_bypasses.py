@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
-from tests.support.http_links import guards, http_link, say
-from tests.support.protocols.http_test_frames import Shown, request
+from tests.support.content_codings import CODINGS
+from tests.support.http_links import guards, http_link, masking, say
+from tests.support.protocols.http_test_frames import Shown, request, sent_requests
 from tests.support.protocols.wire_contracts import sent_to
 
 from postern.domain.rules.guarded_objects import parse_guarded
 from postern.domain.rules.guardrail import Rule, RuleType
 from postern.domain.rules.statement import Effect
 from postern.errors import Invalid
+from postern.protocols.http.content.content_codings import zstd
 from postern.protocols.httpproxy.dialect.httpproxy_parser import HttpproxyParser
 from postern.protocols.wire_base import Side
 
@@ -150,11 +153,26 @@ BODIES: list[tuple[str, dict[str, str], bytes]] = [
     ("/run", {}, b'{"sql": "drop table users"}'),
     ("/run", {"content-type": "nonsense"}, b"drop table"),
     ("/run", {"content-type": "application/xml"}, b"<sql>drop table x</sql>"),
+    ("/run", {"content-type": "application/xml"}, b"<sql>drop&#32;table x</sql>"),
+    ("/run", {"content-type": "application/xml"}, b"<sql>&#100;&#x72;op table x</sql>"),
+    ("/run", {"content-type": "application/xml"}, b"<sql>dr<![CDATA[op ta]]>ble x</sql>"),
+    ("/run", {"content-type": "application/xml"}, b"<sql>dr<!-- x -->op<?x y?> table x</sql>"),
+    ("/run", {"content-type": "text/xml"}, b"<!DOCTYPE a [<!ENTITY b 'drop'><!ENTITY c 'table'>]><a>&b; &c;</a>"),
+    ("/run", {"content-type": "application/soap+xml"}, b"<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc'>]><a>&b;</a>"),
+    ("/run", {"content-type": "application/xml"}, "<!DOCTYPE a [<!ENTITY b 'x'>]><a/>".encode("utf-16")),
+    ("/run", {"content-type": "application/json"}, b'{"url": "/x?q=drop%20table"}'),
+    ("/run", {"content-type": "application/json"}, b'{"html": "<b>drop&nbsp;table</b>"}'),
+    ("/run", {"content-type": "application/x-www-form-urlencoded"}, b"q=dr%26%23111%3Bp+table"),
+    ("/run", {"content-type": "application/x-www-form-urlencoded"}, b"q=dr%256Fp+table"),
+    ("/run", {"content-type": "text/javascript"}, b"run('dr\\x6fp table')"),
+    ("/run", MULTIPART, b"--x\r\nContent-Disposition: form-data; name*=utf-8''drop%20table\r\n\r\nx\r\n--x--"),
+    ("/run?q=dr%256Fp%20table", {}, b""),
     ("/run", {"content-type": "text/plain; charset=klingon"}, b"drop table"),
     ("/run", {"content-type": "text/plain; charset=utf-7"}, b"+AGQ-rop table"),
     ("/run", {"content-type": "text/plain", "content-encoding": "br"}, b"whatever"),
     ("/run", {"content-type": "text/plain", "content-encoding": "gzip"}, b"not gzip"),
     ("/run", {"content-type": "text/plain", "content-encoding": "gzip, gzip"}, b"not gzip"),
+    ("/run", {"content-type": "text/plain", "content-encoding": "gzip, dcb"}, b"not gzip"),
     ("/run", {"x-note": "drop table"}, b""),
     ("/run", {"x-debug": "on"}, b""),
     ("/run", {"X-Debug": "ON"}, b""),
@@ -232,3 +250,42 @@ def test_refusal_names_the_path() -> None:
 def test_path_that_no_request_has_is_invalid(spelled: str) -> None:
     with pytest.raises(Invalid):
         parse_guarded(spelled, "objects")
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+def test_compressed_body_is_judged_and_forwarded_as_it_was_judged(coding: str) -> None:
+    """An application that ignores the coding could otherwise read text that a decoder skips."""
+    name, compress = CODINGS[coding]
+    headers = {"content-type": "text/plain", "content-encoding": name, "content-md5": "x"}
+    for content, is_allowed in ((b"drop table users", False), (b"select 1", True)):
+        link = http_link(guards(WORDS, parser=HttpproxyParser()))
+        effects = say(link, Side.CLIENT, request("/run", compress(content), method="POST", headers=headers))
+        forwarded = sent_requests(sent_to(Side.TARGET, effects))
+        assert bool(forwarded) is is_allowed
+        for head, body in forwarded:
+            assert (body, head.length) == (content, len(content))
+            assert coding == "identity" or {name for name, _ in head.headers} == {b"content-type"}
+
+
+SKIPPED = {
+    "gzip": b"\x1f\x8b\x08\x10" + bytes(6) + b"\r\n&q=drop table&\0" + gzip.compress(b"harmless", mtime=0)[10:],
+    "zstd": b"\x50\x2a\x4d\x18\x0e\0\0\0&q=drop table&" + zstd.compress(b"harmless"),
+}
+
+
+@pytest.mark.parametrize("coding", SKIPPED)
+def test_text_that_decoders_skip_does_not_reach_the_application(coding: str) -> None:
+    headers = {"content-type": "application/x-www-form-urlencoded", "content-encoding": coding}
+    link = http_link(guards(WORDS, parser=HttpproxyParser()))
+    effects = say(link, Side.CLIENT, request("/run", SKIPPED[coding], method="POST", headers=headers))
+    ((head, body),) = sent_requests(sent_to(Side.TARGET, effects))
+    assert (body, head.length) == (b"harmless", 8)
+
+
+def test_compressed_body_passes_as_it_is_if_no_rule_judges_it() -> None:
+    body = gzip.compress(b"drop table", mtime=0)
+    headers = {"content-type": "text/plain", "content-encoding": "gzip", "content-md5": "x"}
+    effects = say(http_link(masking()), Side.CLIENT, request("/run", body, method="POST", headers=headers))
+    ((head, sent),) = sent_requests(sent_to(Side.TARGET, effects))
+    assert sent == body
+    assert {b"content-encoding", b"content-md5"} <= {name for name, _ in head.headers}

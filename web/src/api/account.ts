@@ -112,6 +112,8 @@ export const logOut = () => endLogin(api.POST("/api/logout"));
 /** Create new keys for login tokens: this browser's login ends with all others. */
 export const endAllLogins = () => endLogin(api.POST("/api/serverconfig/token-keys/rotate", { body: { revoke: true } }));
 
+const LONGEST_FORGETTING = 1_000; // milliseconds
+
 /** Wait for a request that ends this browser's login. From now on events cause no reading with it. */
 async function endLogin(pending: Parameters<typeof unwrap>[0]): Promise<void> {
   setLeaving(true);
@@ -119,7 +121,8 @@ async function endLogin(pending: Parameters<typeof unwrap>[0]): Promise<void> {
     await unwrap(pending);
     setCsrfToken(null);
     announceLogOut();
-    await forgetDrafts();
+    // The gateway's answer has the browser clear its storage, too, which meanwhile may not answer.
+    await Promise.race([forgetDrafts(), new Promise((resolve) => setTimeout(resolve, LONGEST_FORGETTING))]);
   } finally {
     setLeaving(false);
   }

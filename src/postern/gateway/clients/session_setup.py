@@ -20,6 +20,7 @@ from postern.domain.rules.permit import Permit
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import Connection, Extra
 from postern.errors import PosternError, Unauthenticated
+from postern.gateway.clients.failed_logins import FailedLogins
 from postern.gateway.clients.pending_logins import LoginReviewRequest, PendingLogins
 from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.engine import Engine
@@ -99,6 +100,7 @@ class SessionSetup:
         self._access = access
         self._held = pending_logins
         self.engine = engine
+        self.failed_logins = FailedLogins()
 
     async def find_grant(self, username: str) -> Grant | None:
         """Return the credential of that name, or None. One statement."""

@@ -146,7 +146,7 @@ class Masker:
         kind = TextKind.OPAQUE if output.channel is Channel.FUNCTION else output.text_kind
         displayed = output.rendered_texts()
         if displayed and self._rules.judge(displayed) is not None:
-            new = self._mask_texts(displayed, kind, is_line=False)
+            new = self._mask_texts(displayed, TextKind.TEXT, is_line=False)
             if isinstance(new, GuardrailFinding):
                 return new
             output.replace_rendered_texts(new)

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from postern.protocols.spec import DialectSpec, ProtocolSpec, ScriptSyntax, TargetKeys
+from postern.protocols.aws.spec import AWS_KEYS, AWS_PRELOAD, AwsParts, exchange_of
+from postern.protocols.spec import DialectSpec, ProtocolSpec, ScriptSyntax
 
 if TYPE_CHECKING:
-    from postern.agent.agent_policy import LocalPolicy
-    from postern.agent.agent_protocols import Targets
     from postern.domain.rules.permit import Permit
     from postern.domain.targets.target_schema import TargetSchema
-    from postern.gateway.clients.session_setup import SessionSetup
-    from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, TunnelServer, WireParts
+    from postern.gateway.gateway_protocols import OpenWire, WireParts
     from postern.inspection.masking.origins import SessionOrigins
     from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.script_spans import ScriptSpans
     from postern.inspection.sql.sql_parser import Parser
+    from postern.protocols.aws.target.aws_targets import ServiceOf
     from postern.protocols.clients import NativeClient
     from postern.protocols.gateway_queries import Catalogue, Script
     from postern.protocols.http.listener.credential_scheme import CredentialScheme
@@ -52,23 +51,10 @@ def _scheme() -> CredentialScheme:
     return CloudwatchCredentialScheme()
 
 
-def _gate(parts: GateParts) -> Gate:
-    from postern.protocols.http.listener.http_gate import HttpGate
-
-    return HttpGate(parts, _NAME, scheme=_scheme())
-
-
-def _local_port(fronts: SessionSetup) -> TunnelServer:
-    from postern.protocols.http.listener.http_gate import HttpLocalPort
-
-    return HttpLocalPort(fronts, _NAME, scheme=_scheme())
-
-
-def _targets(policy: LocalPolicy, environ: Mapping[str, str]) -> Targets:
-    from postern.protocols.aws.target.aws_targets import AwsTargets
+def _service_of() -> ServiceOf:
     from postern.protocols.cloudwatch.cloudwatch_target import service_of
 
-    return AwsTargets(policy, service_of)
+    return service_of
 
 
 def _script(text: str) -> Script:
@@ -99,12 +85,6 @@ def _answers() -> AnswerReader:
     from postern.protocols.cloudwatch.recorded.cloudwatch_answer_reader import CloudwatchAnswers
 
     return CloudwatchAnswers()
-
-
-def _exchange_of(data: bytes) -> int:
-    from postern.protocols.http.recorded.exchange_numbers import exchange_of
-
-    return exchange_of(data)
 
 
 def _parser() -> Parser:
@@ -138,6 +118,8 @@ def _client() -> NativeClient:
     return CLIENT
 
 
+_PARTS = AwsParts(_NAME, _scheme, _service_of)
+
 CLOUDWATCH = ProtocolSpec(
     name=_NAME,
     title="CloudWatch",
@@ -147,32 +129,23 @@ CLOUDWATCH = ProtocolSpec(
     has_cancel=False,
     signs_requests=True,
     needs_secret_files=False,
-    keys=TargetKeys(
-        port=0,  # it is in the URL
-        required=(),
-        one_of=("AWS_ACCESS_KEY_ID",),
-        readable=(
-            *("AWS_REGION", "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_ROLE_ARN", "AWS_EXTERNAL_ID"),
-            "SSLMODE",
-        ),
-        private=("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "SSLROOTCERT"),
-    ),
+    keys=AWS_KEYS,
     syntax=ScriptSyntax.SHELL,
     preload=(
+        *AWS_PRELOAD,
         "postern.protocols.cloudwatch.cloudwatch_listener",
-        "postern.protocols.aws.target.aws_targets",
         "postern.protocols.cloudwatch.wire.cloudwatch_dialect",
     ),
     wires=_wires,
-    targets=_targets,
-    gate=_gate,
-    local_port=_local_port,
+    targets=_PARTS.targets,
+    gate=_PARTS.gate,
+    local_port=_PARTS.local_port,
     script=_script,
     catalogue=_catalogue,
     renderer=_renderer,
     results=_results,
     answers=_answers,
-    exchange_of=_exchange_of,
+    exchange_of=exchange_of,
     dialect=DialectSpec(name=_NAME, parser=_parser, lineage=_lineage, facts=_facts, split=_split),
     client=_client,
 )

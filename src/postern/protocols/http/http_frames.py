@@ -14,7 +14,9 @@ A link carries one exchange after another: the next REQUEST follows a RESPONSE_E
 exchange. A response can begin, and end, before the request does: the client then sends the rest, or closes the link.
 After 101 both directions are open until each sends its end. A client that gives up closes the link.
 
-Heads are JSON arrays: readable in a recording, and as fast to decode as any format of our own.
+Heads are JSON arrays: readable in a recording, and as fast to decode as any format of our own. Within one process a
+head passes several ends of links, mostly without a wait in between: listener, wire, agent. So the last head of each
+kind is remembered with its payload, and is neither encoded nor decoded again.
 """
 
 from __future__ import annotations
@@ -56,6 +58,26 @@ class TargetFailure:
     message: str
 
 
+class _LastRequest:
+    """The request head that was encoded or decoded last, with its payload."""
+
+    def __init__(self) -> None:
+        self.payload = b""
+        self.head: RequestHead | None = None
+
+
+class _LastResponse:
+    """The response head that was encoded or decoded last, with its payload."""
+
+    def __init__(self) -> None:
+        self.payload = b""
+        self.head: ResponseHead | None = None
+
+
+_last_request: Final = _LastRequest()
+_last_response: Final = _LastResponse()
+
+
 def frame(kind: int, exchange: int, payload: bytes = b"") -> bytes:
     return bytes((kind,)) + exchange.to_bytes(4, "big") + len(payload).to_bytes(4, "big") + payload
 
@@ -68,16 +90,35 @@ def data_frames(kind: int, exchange: int, data: bytes) -> bytes:
 
 
 def request_frame(exchange: int, head: RequestHead) -> bytes:
+    last = _last_request
+    if last.head is not head:
+        last.payload = _encode_request(head)
+        last.head = head
+    return frame(REQUEST, exchange, last.payload)
+
+
+def _encode_request(head: RequestHead) -> bytes:
     method, target, authority = _quote(head.method), _quote(head.target), _quote(head.authority)
     size, upgrade, digest = _number(head.length), _quote(head.upgrade), _quote(head.digest)
-    content = f"[{method},{target},{authority},{size},{upgrade},{digest},{_texts(head.headers)}]"
-    return frame(REQUEST, exchange, content.encode())
+    return f"[{method},{target},{authority},{size},{upgrade},{digest},{_texts(head.headers)}]".encode()
 
 
 def response_frame(exchange: int, head: ResponseHead) -> bytes:
+    last = _last_response
+    if last.head is not head:
+        last.payload = _encode_response(head)
+        last.head = head
+    return frame(RESPONSE, exchange, last.payload)
+
+
+def recorded_response_frame(exchange: int, head: ResponseHead) -> bytes:
+    """Encode a head that is recorded only: nobody decodes it soon."""
+    return frame(RESPONSE, exchange, _encode_response(head))
+
+
+def _encode_response(head: ResponseHead) -> bytes:
     has_body = "true" if head.has_body else "false"
-    content = f"[{head.status},{_number(head.length)},{has_body},{_texts(head.headers)}]"
-    return frame(RESPONSE, exchange, content.encode())
+    return f"[{head.status},{_number(head.length)},{has_body},{_texts(head.headers)}]".encode()
 
 
 def end_frame(kind: int, exchange: int, trailers: Headers = ()) -> bytes:
@@ -91,6 +132,15 @@ def failed_frame(exchange: int, failure: TargetFailure) -> bytes:
 
 def read_request(payload: bytes) -> RequestHead:
     """Parse a REQUEST. Raises ProtocolViolation."""
+    last = _last_request
+    head = last.head
+    if head is None or last.payload != payload:
+        head = _decode_request(payload)
+        last.head, last.payload = head, payload
+    return head
+
+
+def _decode_request(payload: bytes) -> RequestHead:
     try:
         method, target, authority, length, upgrade, digest, headers = json.loads(payload.decode())
         size = None if length is None else int(length)
@@ -101,6 +151,15 @@ def read_request(payload: bytes) -> RequestHead:
 
 def read_response(payload: bytes) -> ResponseHead:
     """Parse a RESPONSE. Raises ProtocolViolation."""
+    last = _last_response
+    head = last.head
+    if head is None or last.payload != payload:
+        head = _decode_response(payload)
+        last.head, last.payload = head, payload
+    return head
+
+
+def _decode_response(payload: bytes) -> ResponseHead:
     try:
         status, length, has_body, headers = json.loads(payload.decode())
         return ResponseHead(int(status), _headers(headers), None if length is None else int(length), bool(has_body))

@@ -7,7 +7,6 @@ returns tokens in it.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_plus
 
@@ -60,29 +59,51 @@ def _redact_parameter(match: re.Match[str]) -> str:
     return f"{name}={_TEXT}" if match.group(2) and is_secret_name(unquote_plus(name)) else match.group(0)
 
 
-@lru_cache(maxsize=1024)
-def _is_secret_header(name: bytes) -> bool:
-    return _SECRET_HEADER.fullmatch(plain_name(name)) is not None
+# What is recorded of a header.
+_ALL: Final = 1
+_URL: Final = 2  # its value, without secret parameters
+_NAME: Final = 3  # only its name
+
+_request_kinds: Final[dict[bytes, int]] = {}
+_response_kinds: Final[dict[bytes, int]] = {}
+_MAX_KINDS: Final = 1024  # names whose kind is remembered …
+_MAX_NAME: Final = 64  # … and bytes of such a name
+
+
+def _kind(name: bytes, known: dict[bytes, int], secret: frozenset[bytes]) -> int:
+    if name in secret or _SECRET_HEADER.fullmatch(plain_name(name)) is not None:
+        kind = _NAME
+    else:
+        kind = _URL if name in _URLS else _ALL
+    if len(known) < _MAX_KINDS and len(name) <= _MAX_NAME:
+        known[name] = kind
+    return kind
 
 
 def redact_request_headers(headers: Headers) -> Headers:
-    """Return the headers of a request as they are recorded."""
-    return _redact(headers, SECRET_REQUEST_HEADERS)
+    """Return the headers of a request as they are recorded; the same object if they have no secret."""
+    return _redact(headers, _request_kinds, SECRET_REQUEST_HEADERS)
 
 
 def redact_response(head: ResponseHead) -> ResponseHead:
     """Return the head of a response as it is recorded; the same object if it has no secret."""
-    redacted = _redact(head.headers, SECRET_RESPONSE_HEADERS)
-    return head if redacted == head.headers else head.with_headers(redacted)
+    redacted = _redact(head.headers, _response_kinds, SECRET_RESPONSE_HEADERS)
+    return head if redacted is head.headers else head.with_headers(redacted)
 
 
-def _redact(headers: Headers, secret: frozenset[bytes]) -> Headers:
-    return tuple((name, _redact_value(name, value, secret)) for name, value in headers)
+def _redact(headers: Headers, known: dict[bytes, int], secret: frozenset[bytes]) -> Headers:
+    changed: dict[int, tuple[bytes, bytes]] = {}
+    for place, (name, value) in enumerate(headers):
+        kind = known.get(name) or _kind(name, known, secret)
+        if kind == _ALL:
+            continue
+        redacted = REDACTED if kind == _NAME else _redact_value(value)
+        if redacted != value:
+            changed[place] = (name, redacted)
+    if not changed:
+        return headers
+    return tuple([changed.get(place, pair) for place, pair in enumerate(headers)])
 
 
-def _redact_value(name: bytes, value: bytes, secret: frozenset[bytes]) -> bytes:
-    if name in secret or _is_secret_header(name):
-        return REDACTED
-    if name in _URLS and b"=" in value:
-        return redact_url(value.decode("latin-1")).encode("latin-1")
-    return value
+def _redact_value(url: bytes) -> bytes:
+    return redact_url(url.decode("latin-1")).encode("latin-1") if b"=" in url else url

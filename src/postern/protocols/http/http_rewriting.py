@@ -45,6 +45,10 @@ _POLICIES: Final = frozenset({b"content-security-policy", b"content-security-pol
 _DROPPED_RESPONSES: Final = frozenset({b"alt-svc"})  # names ports that bypass the gateway
 _DROPPED_WITHOUT_TLS: Final = frozenset({b"strict-transport-security"})
 
+_REWRITTEN_RESPONSES: Final = frozenset({b"set-cookie"}).union(
+    *(_RESPONSE_URLS, _RESPONSE_ORIGINS, _RESPONSE_TEXTS, _POLICIES, _DROPPED_RESPONSES, _DROPPED_WITHOUT_TLS)
+)
+
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _SOCKETS: Final = {"http": "ws", "https": "wss"}
 _ORIGIN: Final = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[^/:@?#\s\[\]]+)(?::(\d{1,5}))?", re.IGNORECASE)
@@ -53,6 +57,31 @@ _END: Final = rb"(?=[/?#\s\"'<>;,)]|$)"
 # Cookies with these prefixes must be Secure. A client without TLS gets them under another name.
 _SECURE_NAMES: Final = (b"__host-", b"__secure-")
 _RENAMED: Final = b"postern"
+
+
+# What becomes of a header of a request.
+_PASSES: Final = 1
+_DROPPED: Final = 2
+_URL: Final = 3
+_COOKIE: Final = 4
+_request_kinds: Final[dict[bytes, int]] = {}
+_MAX_KINDS: Final = 1024  # names whose kind is remembered …
+_MAX_NAME: Final = 64  # … and bytes of such a name
+
+
+def _request_kind(name: bytes) -> int:
+    read_as = plain_name(name)
+    kind = _PASSES
+    is_of_proxies = read_as in _FROM_PROXIES or read_as.startswith(_FORWARDED_PREFIX)
+    if is_of_proxies or (read_as is not name and read_as in _CONTROL):
+        kind = _DROPPED
+    elif name in _REQUEST_URLS:
+        kind = _URL
+    elif name == b"cookie":
+        kind = _COOKIE
+    if len(_request_kinds) < _MAX_KINDS and len(name) <= _MAX_NAME:
+        _request_kinds[name] = kind
+    return kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,28 +145,38 @@ class HttpRewriting:
 
     def request(self, head: RequestHead) -> RequestHead:
         """Return the request as the application must see it."""
+        headers = head.headers
+        for name, _ in headers:
+            if (_request_kinds.get(name) or _request_kind(name)) != _PASSES:
+                headers = self._rewrite_request(headers)
+                break
+        forwarded = headers + self._forwarded
+        return RequestHead(head.method, head.target, self._authority, forwarded, head.length, head.upgrade, head.digest)
+
+    def _rewrite_request(self, before: Headers) -> Headers:
         headers: list[tuple[bytes, bytes]] = []
-        for name, value in head.headers:
-            read_as = plain_name(name)
-            if read_as in _FROM_PROXIES or read_as.startswith(_FORWARDED_PREFIX):
+        for name, value in before:
+            kind = _request_kinds.get(name) or _request_kind(name)
+            if kind == _DROPPED:
                 continue
-            if read_as is not name and read_as in _CONTROL:
-                continue
-            if name in _REQUEST_URLS:
+            if kind == _URL:
                 value = self._to_target.replace_start(value)
-            elif name == b"cookie" and not self._client.is_encrypted:
+            elif kind == _COOKIE and not self._client.is_encrypted:
                 value = _restore_cookie_names(value)
             headers.append((name, value))
-        headers += self._forwarded
-        return RequestHead(
-            *(head.method, head.target, self._authority, tuple(headers), head.length, head.upgrade, head.digest)
-        )
+        return tuple(headers)
 
     def response(self, head: ResponseHead) -> ResponseHead:
-        """Return the response as the client must see it."""
+        """Return the response as the client must see it; the same object if nothing in it changes."""
+        for name, _ in head.headers:
+            if name in _REWRITTEN_RESPONSES:
+                return head.with_headers(self._rewrite_response(head.headers))
+        return head
+
+    def _rewrite_response(self, before: Headers) -> Headers:
         encrypted = self._client.is_encrypted
         headers: list[tuple[bytes, bytes]] = []
-        for name, value in head.headers:
+        for name, value in before:
             if name == b"set-cookie":
                 value = _rewrite_cookie(value, encrypted=encrypted)
             elif name in _RESPONSE_URLS:
@@ -151,7 +190,7 @@ class HttpRewriting:
             elif name in _DROPPED_RESPONSES or (not encrypted and name in _DROPPED_WITHOUT_TLS):
                 continue
             headers.append((name, value))
-        return head.with_headers(tuple(headers))
+        return tuple(headers)
 
     def _rewrite_policy(self, policy: bytes) -> bytes:
         """Rewrite a Content-Security-Policy: sources that name the target, with or without a scheme. Without TLS,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Final
@@ -11,6 +10,7 @@ from urllib.parse import quote_plus, unquote_to_bytes
 from postern.interception.events import Channel, Output, TextKind
 from postern.protocols.http import http_frames as f
 from postern.protocols.http.http_heads import Headers
+from postern.protocols.httpproxy.encoded_texts import EncodedTexts, encoded_texts
 from postern.protocols.wire_base import Piece
 
 Finish = Callable[[bytes], bytes]
@@ -50,6 +50,7 @@ class BodyPart(Output):
         self.channel = Channel.STDOUT
         self._data = data
         self._frames_of = frames_of
+        self._encoded: EncodedTexts | None = None
 
     @property
     def has_columns(self) -> bool:
@@ -61,6 +62,14 @@ class BodyPart(Output):
     def replace(self, texts: list[bytes]) -> None:
         (self._data,) = texts
 
+    def rendered_texts(self) -> list[bytes]:
+        self._encoded = encoded_texts(self._data, is_json=self.text_kind is TextKind.JSON)
+        return [] if self._encoded is None else self._encoded.texts
+
+    def replace_rendered_texts(self, texts: list[bytes]) -> None:
+        assert self._encoded is not None
+        self._data = self._encoded.replace(texts)
+
     def encode(self) -> bytes:
         return self._frames_of(self._data)
 
@@ -71,46 +80,6 @@ class CodePart(BodyPart):
     @property
     def has_columns(self) -> bool:
         return False
-
-
-class JsonPart(BodyPart):
-    """A document, or some members of one."""
-
-    @property
-    def rows(self) -> int:
-        """Return the number of elements of an array that came as a whole."""
-        if not self._data.lstrip().startswith(b"["):
-            return 0
-        try:
-            value = json.loads(self._data)
-        except (ValueError, RecursionError):
-            return 0
-        return len(value) if isinstance(value, list) else 0
-
-    @property
-    def text_kind(self) -> TextKind:
-        return TextKind.JSON
-
-
-class JsonLines(JsonPart):
-    """Documents, one on each line."""
-
-    def __init__(self, exchange: int, data: bytes, frames_of: Finish) -> None:
-        super().__init__(exchange, data, frames_of)
-        self._lines = data.split(b"\n")
-
-    @property
-    def rows(self) -> int:
-        return sum([bool(line.strip()) for line in self._lines])
-
-    def texts(self) -> list[bytes]:
-        return [line.strip(b"\x1e\r") for line in self._lines]
-
-    def replace(self, texts: list[bytes]) -> None:
-        for place, (line, text) in enumerate(zip(self._lines, texts, strict=True)):
-            prefix = b"\x1e" if line.startswith(b"\x1e") else b""
-            self._lines[place] = prefix + text + (b"\r" if line.endswith(b"\r") else b"")
-        self._data = b"\n".join(self._lines)
 
 
 class FormPart(BodyPart):
@@ -129,6 +98,9 @@ class FormPart(BodyPart):
         joined = b"".join([part + separator for part, separator in zip(parts, separators, strict=False)])
         self._data = joined + (parts[-1] if parts else b"")
 
+    def rendered_texts(self) -> list[bytes]:
+        return []
+
     def _parts(self) -> list[bytes]:
         return re.split(rb"[&=]", self._data)
 
@@ -145,13 +117,6 @@ class EventFields(StreamEvents):
         return False
 
 
-class DataOfEvent(JsonPart):
-    """The data of one event. It ends the event."""
-
-    def encode(self) -> bytes:
-        return self._frames_of(event_data(self._data))
-
-
 class HeaderValues(Output):
     """The values of headers that an application sets as it likes. `settle` takes the headers after the verdict."""
 
@@ -161,6 +126,7 @@ class HeaderValues(Output):
         self._headers = headers
         self._places = [place for place, (name, _) in enumerate(headers) if name not in _STRUCTURAL]
         self._settle = settle
+        self._encoded: EncodedTexts | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -174,6 +140,14 @@ class HeaderValues(Output):
         for place, text in zip(self._places, texts, strict=True):
             headers[place] = (headers[place][0], _FORBIDDEN.sub(b" ", text))
         self._headers = tuple(headers)
+
+    def rendered_texts(self) -> list[bytes]:
+        self._encoded = encoded_texts(b"\n".join(self.texts()))
+        return [] if self._encoded is None else self._encoded.texts
+
+    def replace_rendered_texts(self, texts: list[bytes]) -> None:
+        assert self._encoded is not None
+        self.replace(self._encoded.replace(texts).split(b"\n"))
 
     def encode(self) -> bytes:
         self._settle(self._headers)

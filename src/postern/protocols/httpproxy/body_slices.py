@@ -16,6 +16,8 @@ _KEPT: Final = 256  # bytes buffered after a cut, so that a value there is evalu
 _CLEAR: Final = 6  # bytes around a cut without digits, because numbers can contain spaces
 _DIGITS: Final = frozenset(b"0123456789")
 _BLANKS: Final = frozenset(b" \t\0>,;")
+_REFERENCE_END: Final = 0x3B  # of HTML, such as `&commat;`
+_LONGEST_REFERENCE: Final = 40
 _STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _GUESSES: Final = 16  # commas that are tried before all strings are looked at
 _EVENT_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r|\r\n\n|\n\r\n")
@@ -182,6 +184,8 @@ def _cut(data: bytes, start: int) -> int:
     possible with `_KEPT` bytes left."""
     last = len(data) - _KEPT
     for pos in range(last, max(start, last - LINE // 2), -1):
+        if data[pos - 1] == _REFERENCE_END and b"&" in data[max(pos - _LONGEST_REFERENCE, 0) : pos]:
+            continue  # a value can contain a reference
         if data[pos - 1] in _BLANKS and _DIGITS.isdisjoint(data[max(pos - _CLEAR, 0) : pos + _CLEAR]):
             return pos
     return last

@@ -3,10 +3,13 @@
 Where rules inspect answers, requests are changed so that the answers can be read: no compression, no ranges, no
 revalidation of copies that the client has, no extensions of WebSocket, and no binary form of a protocol that has a text
 form, too.
+
+A compressed request that rules judge is forwarded decoded: what was judged is what the application gets.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from postern.interception.events import Operation
@@ -23,6 +26,7 @@ from postern.protocols.http.wire.http_dialect import (
 )
 from postern.protocols.httpproxy.httpproxy_refusals import failure_response, refusal_response
 from postern.protocols.httpproxy.multipart_bodies import is_multipart
+from postern.protocols.httpproxy.multipart_responses import MultipartReader, is_readable_multipart
 from postern.protocols.httpproxy.request_texts import (
     BodyText,
     UnreadableBodyError,
@@ -44,6 +48,8 @@ _INSPECTED: Final = frozenset({b"range", b"if-range", b"accept-encoding"})
 # Requests that write keep theirs: without them, they would overwrite what they must not.
 _CONDITIONS: Final = frozenset({b"if-none-match", b"if-modified-since", b"if-match", b"if-unmodified-since"})
 _READS: Final = frozenset({"GET", "HEAD"})
+# Headers of a request that describe compressed bytes.
+_OF_CODED_BYTES: Final = frozenset({b"content-encoding", b"content-md5", b"digest", b"content-digest", b"repr-digest"})
 _DELTAS: Final = frozenset({b"a-im", b"want-digest", b"want-content-digest", b"want-repr-digest"})
 _WEBSOCKET_PROTOCOL: Final = b"sec-websocket-protocol"
 # Clients that are not given it use JSON, as older servers do.
@@ -60,7 +66,7 @@ class HttpproxyDialect(HttpDialect):
 
     def body_need(self, head: RequestHead, wants: Wants) -> BodyNeed:
         self._wants = wants
-        if head.upgrade:
+        if head.upgrade or head.length == 0:
             return BodyNeed()
         if wants.operations and is_multipart(head):
             return BodyNeed(self._limit, must_fit=True)
@@ -85,7 +91,12 @@ class HttpproxyDialect(HttpDialect):
         if forced is None:
             forced = self._find_unreadable_head(head)
         operation = Operation(exchange, request_text(head, text), values=decoded_texts(head, text))
-        return ReadRequest(exchange, self._prepare(head), [operation], forced)
+        prepared = self._prepare(head)
+        if is_judged and text.decoded is not None:
+            # An application that ignores the coding would read other bytes than those that were judged.
+            headers = without(prepared.headers, _OF_CODED_BYTES)
+            prepared = replace(prepared, headers=headers, length=len(text.decoded))
+        return ReadRequest(exchange, prepared, [operation], forced, body=text.decoded if is_judged else None)
 
     def _find_unreadable_head(self, head: RequestHead) -> Refuse | None:
         """Refuse a request that rules and the application could read differently, or whose rest cannot be read."""
@@ -119,7 +130,8 @@ class HttpproxyDialect(HttpDialect):
             return HeadReader(request.exchange, response)
         if response.status == _PARTIAL:
             raise ValueError("the application sent a part of the content (206), in which values cannot be found")
-        return BodyReader(request.exchange, response, self._limit, columns=wants.headings)
+        reader = MultipartReader if is_readable_multipart(response) else BodyReader
+        return reader(request.exchange, response, self._limit, columns=wants.headings)
 
     def read_upgraded(self, request: ReadRequest, response: ResponseHead, wants: Wants) -> UpgradedReader | None:
         if not (wants.output or wants.rows or wants.operations):

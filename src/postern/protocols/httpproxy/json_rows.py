@@ -11,24 +11,23 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import i64
 
 from postern.interception.events import Change, Column, KindChange, Rows, Scalar, TextKind
+from postern.protocols.http.content.json_names import DATA_NAME, KEYS, is_data
 from postern.protocols.httpproxy.body_events import Finish
+from postern.protocols.httpproxy.encoded_texts import decode_value, replace_value
 
 MAX_COLUMNS: Final = 5_000
 MAX_DEPTH: Final = 500
-KEYS: Final = "(key)"
 _MAX_PATHS: Final = 2 * MAX_COLUMNS  # of fields with and without values
 _MAX_CHARACTERS: Final = 4 << 20  # … of all of them
-_DATA: Final = "#"
 _BLANK: Final = re.compile(rb"[ \t\r\n\x1e\xef\xbb\xbf]*+")
 _NUMBER: Final = re.compile(rb"-?\d++(?:\.\d++)?+(?:[eE][+-]?\d++)?+")
-_NAME: Final = re.compile(r"[A-Za-z_@$][\w@$ -]{0,60}")
-_IDENTIFIER: Final = re.compile(r"[0-9a-fA-F-]{8,}|.*\d{5,}.*")
 _PLAIN: Final = re.compile(rb"[ !#-\[\]-~]*+")  # what a string has without escapes
 _MAX_BIGINT: Final = 1 << 63
 
@@ -95,7 +94,9 @@ class JsonWalker:
         self._part: i64 = 0
         self._found: list[JsonColumn] = []
         self._columns: tuple[Column, ...] = ()
-        self.elements: i64 = 0  # of an array at the top, in the last part
+        # Places in the last part of what becomes a row: documents, and elements of an array that is one.
+        self.document_starts: list[int] = []
+        self.element_starts: list[int] = []
 
     def walk(self, data: bytes) -> JsonTokens:
         """Return the values of the next part. Raises JsonError."""
@@ -134,8 +135,10 @@ class JsonWalker:
                 if pos >= end:
                     raise _invalid()
                 sign = data[pos]
+            elif not stack:
+                self.document_starts.append(int(pos))
             elif len(stack) == 1:
-                self.elements += 1
+                self.element_starts.append(int(pos))
             start = pos
             if sign == _QUOTE:
                 pos = _string_end(data, pos, end)
@@ -159,7 +162,8 @@ class JsonWalker:
     def _begin_part(self) -> None:
         self._part += 1
         self._found = []
-        self.elements = 0
+        self.document_starts = []
+        self.element_starts = []
         if len(self._paths) > MAX_COLUMNS:  # only those that are open are needed
             self._paths = {each.path: each for each in self._stack}
             self._characters = self._known = 0
@@ -189,8 +193,8 @@ class JsonWalker:
         child = path.children.get(key)
         if child is None:
             name = _unescape(key).decode("utf-8", "replace")
-            is_data = not _NAME.fullmatch(name) or _IDENTIFIER.fullmatch(name) is not None
-            child = self._path_of(_join(path.path, _DATA if is_data else name), is_data=is_data)
+            has_data = is_data(name)
+            child = self._path_of(_join(path.path, DATA_NAME if has_data else name), is_data=has_data)
             if self._known < MAX_COLUMNS:
                 self._known += 1
                 path.children[key] = child
@@ -301,10 +305,13 @@ class JsonTokens:
 class JsonRows(Rows):
     """A part of a document as rows. `frames_of` encodes it."""
 
-    def __init__(self, exchange: int, tokens: JsonTokens, count: int, frames_of: Finish) -> None:
+    def __init__(self, exchange: int, tokens: JsonTokens, starts: list[int], frames_of: Finish) -> None:
         self.exchange = exchange
         self.columns = tokens.columns
-        self.count = count
+        self.count = max(len(starts), 1)
+        self._starts = starts  # of rows
+        self._last = -1  # the column that was changed last …
+        self._last_changed: list[int] = []  # … and the places of what changed in it
         self._data = tokens.data
         self._places = tokens.places
         self._changed: dict[int, bytes] = {}  # by its start, what replaces a token
@@ -318,12 +325,13 @@ class JsonRows(Rows):
         tokens = self._tokens(column)
         if kind is TextKind.NUMBER:
             return [token for token in tokens if token != b"null"]
-        return [_unescape(token) for token in tokens if token != b"null"]
+        return [_read(token) for token in tokens if token != b"null"]
 
     def replace(self, column: int, texts: list[bytes]) -> None:
         kind = self.columns[column].kind
         if kind is TextKind.OPAQUE:
             return
+        self._begin_change(column)
         places = self._places[column]
         at = taken = 0
         for token in self._tokens(column):
@@ -333,11 +341,12 @@ class JsonRows(Rows):
                 if kind is TextKind.NUMBER:
                     if text != token:
                         self._put(places, at, _number(text))
-                elif text != _unescape(token):
-                    self._put(places, at, _escape(text))
+                elif text != _read(token):
+                    self._put(places, at, _escape(replace_value(_unescape(token), text)))
             at += 2
 
     def change(self, column: int, by: Change) -> tuple[int, int]:
+        self._begin_change(column)
         if self.columns[column].kind is TextKind.TEXT and isinstance(by, KindChange):
             return self._change_texts(column, by.of(Scalar.TEXT))
         places = self._places[column]
@@ -361,12 +370,14 @@ class JsonRows(Rows):
         count = size = at = 0
         for token in self._tokens(column):
             if token != b"null":
-                text = _unescape(token)
+                text = _read(token)
                 new = by(text)
                 if new is None:
                     self._put(places, at, null)
-                elif new != text or b"\\" in token:
+                elif new != text:
                     self._put(places, at, _escape(new))
+                elif b"\\" in token:  # its spelling would tell that it is not a replacement
+                    self._put(places, at, _escape(_unescape(token)))
                 count += 1
                 size += len(token)
             at += 2
@@ -404,6 +415,20 @@ class JsonRows(Rows):
         start = places[at]
         self._changed[start] = token
         self._ends[start] = places[at + 1]
+        self._last_changed.append(start)
+
+    def _begin_change(self, column: int) -> None:
+        self._last = column
+        self._last_changed = []
+
+    def find_changed_rows(self, column: int) -> bytes:
+        if column != self._last:
+            return super().find_changed_rows(column)
+        return rows_at(self._last_changed, self._starts)
+
+    def recorded_names(self, columns: tuple[int, ...]) -> tuple[str, ...]:
+        """Return the paths of columns, by which tables of results find the fields that show them."""
+        return tuple(dict.fromkeys([self.columns[column].name for column in columns]))
 
     def _is_key(self, column: int) -> bool:
         return self.columns[column].name.endswith(KEYS)
@@ -414,8 +439,9 @@ def _change(token: bytes, by: Change) -> bytes:
     if token == b"null":
         return token
     if token.startswith(b'"'):
-        new = by(Scalar.TEXT, _unescape(token))
-        return b"null" if new is None else _escape(new)
+        text = _read(token)
+        new = by(Scalar.TEXT, text)
+        return b"null" if new is None else _escape(_unescape(token) if new == text else new)
     if token in (b"true", b"false"):
         new = by(Scalar.BOOLEAN, token[:1])
         return b"null" if new is None else b"true" if new == b"t" else b"false"
@@ -446,6 +472,12 @@ def _unescape(token: bytes) -> bytes:
         return token[1:-1]
 
 
+def _read(token: bytes) -> bytes:
+    """Return what a string means, also if it has references of HTML or escapes of URLs."""
+    text = _unescape(token)
+    return decode_value(text) if b"&" in text or b"%" in text else text
+
+
 def _escape(text: bytes) -> bytes:
     if _PLAIN.fullmatch(text) is not None:
         return b'"' + text + b'"'
@@ -455,12 +487,44 @@ def _escape(text: bytes) -> bytes:
 MakeRows = Callable[[int, bytes, Finish], JsonRows]
 
 
-def rows_maker() -> MakeRows:
-    """Return a function that makes rows of the next part of one body."""
+def rows_at(places: list[int], starts: list[int]) -> bytes:
+    """Return the rows in which these places are: a bit for each, lowest first. `starts` are those of all rows."""
+    rows = bytearray((max(len(starts), 1) + 7) // 8)
+    for place in places:
+        row = max(bisect_right(starts, place) - 1, 0)
+        rows[row >> 3] |= 1 << (row & 7)
+    return bytes(rows)
+
+
+def find_changed_cells(old: JsonTokens, new: JsonTokens, starts: list[int]) -> list[tuple[bytes, tuple[int, ...]]]:
+    """Return the rows that differ, each with the columns in which they do; nothing if the documents have other fields.
+
+    `starts` are the places of rows in the new document.
+    """
+    if [column.name for column in old.columns] != [column.name for column in new.columns]:
+        return []
+    columns_of: dict[bytes, list[int]] = {}
+    for number in range(len(new.columns)):
+        before, after = old.places[number], new.places[number]
+        if len(before) != len(after):
+            return []
+        changed = [
+            after[at]
+            for at in range(0, len(after), 2)
+            if old.data[before[at] : before[at + 1]] != new.data[after[at] : after[at + 1]]
+        ]
+        if changed:
+            columns_of.setdefault(rows_at(changed, starts), []).append(number)
+    return [(rows, tuple(columns)) for rows, columns in columns_of.items()]
+
+
+def rows_maker(*, are_lines: bool = False) -> MakeRows:
+    """Return a function that makes rows of the next part of one body. `are_lines`: each document is a row."""
     walker = JsonWalker()
 
     def make(exchange: int, data: bytes, frames_of: Finish) -> JsonRows:
         tokens = walker.walk(data)
-        return JsonRows(exchange, tokens, max(walker.elements, 1), frames_of)
+        starts = walker.document_starts if are_lines else walker.element_starts
+        return JsonRows(exchange, tokens, starts, frames_of)
 
     return make

@@ -18,7 +18,7 @@ _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
 _FOLD: Final = re.compile(r"\r?\n[ \t]+")
 _CODING: Final = re.compile(r"content-transfer-encoding\s*:\s*([^\r\n;]*)", re.IGNORECASE)
 _CHARSET: Final = re.compile(r"charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE)
-_AS_IS: Final = frozenset({"", "7bit", "8bit", "binary"})
+AS_IS_TRANSFERS: Final = frozenset({"", "7bit", "8bit", "binary"})
 
 
 class MultipartError(ValueError):
@@ -31,7 +31,7 @@ def is_multipart(head: RequestHead) -> bool:
 
 def multipart_text(head: RequestHead, body: bytes) -> str:
     """Return a body as text, without files that are no text. Raises MultipartError and CharsetError."""
-    boundary = _boundary_of(first_value(head.headers, b"content-type").decode("latin-1"))
+    boundary = boundary_of(first_value(head.headers, b"content-type").decode("latin-1"))
     if not boundary and not is_textual(body):
         raise MultipartError("its type does not say how its parts are separated")
     delimiter = b"--" + boundary
@@ -39,7 +39,7 @@ def multipart_text(head: RequestHead, body: bytes) -> str:
     return delimiter.decode("latin-1").join([_part_text(part) for part in parts])
 
 
-def _boundary_of(content_type: str) -> bytes:
+def boundary_of(content_type: str) -> bytes:
     """Return what separates the parts; nothing if that is not clear."""
     found = _BOUNDARY.findall(content_type)
     if len(found) != 1 or found[0][0]:
@@ -52,7 +52,7 @@ def _part_text(part: bytes) -> str:
     end = _HEAD_END.search(part)
     head = _FOLD.sub(" ", part[: end.start()].decode("latin-1")) if end else ""
     coding = _CODING.search(head)
-    if coding and coding.group(1).strip().lower() not in _AS_IS:
+    if coding and coding.group(1).strip().lower() not in AS_IS_TRANSFERS:
         raise MultipartError("a part of it has a Content-Transfer-Encoding")
     charset = _CHARSET.search(head)
     if charset and codec_of(charset.group(1).lower(), b""):

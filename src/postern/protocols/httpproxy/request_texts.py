@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import unquote_plus
 
@@ -28,6 +28,7 @@ from postern.protocols.http.content.content_types import (
 )
 from postern.protocols.http.http_heads import REDACTED, Headers, RequestHead
 from postern.protocols.http.http_redaction import redact_request_headers, redact_url
+from postern.protocols.httpproxy.encoded_texts import declares_entities, decode_escapes
 from postern.protocols.httpproxy.multipart_bodies import MultipartError, is_multipart, multipart_text
 
 _OPAQUE: Final = frozenset({BodyKind.MEDIA, BodyKind.UNREADABLE, BodyKind.UNKNOWN})
@@ -48,11 +49,15 @@ class UnreadableBodyError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class BodyText:
-    """A body as text, or its description. `has_more`: only the beginning was read. `kind` is that of the content."""
+    """A body as text, or its description. `has_more`: only the beginning was read. `kind` is that of the content.
+
+    `decoded` is a compressed body as it was judged.
+    """
 
     text: str
     kind: BodyKind = BodyKind.TEXT
     has_more: bool = False
+    decoded: bytes | None = None
 
 
 def is_opaque(head: RequestHead) -> bool:
@@ -72,8 +77,10 @@ def read_body(head: RequestHead, body: bytes, limit: int, *, is_complete: bool, 
                 raise UnreadableBodyError("it is compressed, and too large to be inspected")
             body = decode_whole(codings, body, limit)
         if is_judged and is_complete and is_multipart(head):
-            return BodyText(multipart_text(head, body))
-        return _read_plain(content_type, body, is_complete=is_complete, is_judged=is_judged)
+            text = BodyText(multipart_text(head, body))
+        else:
+            text = _read_plain(content_type, body, is_complete=is_complete, is_judged=is_judged)
+        return replace(text, decoded=body) if codings else text
     except (CharsetError, CodedContentError, MultipartError, UnreadableBodyError) as error:
         if is_judged:
             raise UnreadableBodyError(str(error)) from None
@@ -92,6 +99,8 @@ def _read_plain(content_type: ContentType, body: bytes, *, is_complete: bool, is
     codec = codec_of(content_type.charset, body[:4], is_json=kind in (BodyKind.JSON, BodyKind.JSON_LINES))
     if codec:
         body = Transcoder(codec).feed(body, final=is_complete)
+    if is_judged and "xml" in content_type.type and declares_entities(body):
+        raise UnreadableBodyError("it declares entities, by which text can be written that no rule finds")
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
@@ -120,10 +129,26 @@ def request_text(head: RequestHead, body: BodyText) -> str:
 
 
 def header_lines(headers: Headers) -> list[str]:
-    return [
-        f"{name.decode('latin-1').title()}: {value.decode('latin-1')}"
-        for name, value in redact_request_headers(headers)
-    ]
+    """Return the lines of a head, as they are recorded."""
+    lines: list[str] = []
+    for name, value in redact_request_headers(headers):
+        title = _titles.get(name) or _title(name)
+        lines.append(title + value.decode("latin-1"))
+    return lines
+
+
+_ESCAPE_SIGN: Final = re.compile(r"[%+&\\<;]")  # without one of them nothing is encoded
+
+_titles: Final[dict[bytes, str]] = {}  # beginnings of lines
+_MAX_TITLES: Final = 1024
+_MAX_NAME: Final = 64  # bytes
+
+
+def _title(name: bytes) -> str:
+    title = f"{name.decode('latin-1').title()}: "
+    if len(_titles) < _MAX_TITLES and len(name) <= _MAX_NAME:
+        _titles[name] = title
+    return title
 
 
 def redact_body(body: BodyText) -> str:
@@ -136,18 +161,27 @@ def redact_body(body: BodyText) -> str:
 def decoded_texts(head: RequestHead, body: BodyText) -> tuple[bytes | None, ...]:
     """Return what differs from the text when it is decoded: the target, and the body."""
     texts: list[bytes | None] = []
-    target = redact_url(head.target)
-    decoded = unquote_plus(target, errors="replace")
-    if decoded != target:
-        texts.append(decoded.encode("utf-8", "replace"))
+    if _ESCAPE_SIGN.search(head.target):
+        target = redact_url(head.target)
+        texts += _readings(target, unquote_plus(target, errors="replace"))
     if not body.text:
         return tuple(texts)
     text = redact_body(body)
-    if body.kind is BodyKind.FORM and ("%" in text or "+" in text):
-        texts.append(unquote_plus(text, errors="replace").encode("utf-8", "replace"))
+    if body.kind is BodyKind.FORM:
+        texts += _readings(text, unquote_plus(text, errors="replace"))
     elif _JSON_ESCAPE.search(text) and body.kind in (BodyKind.JSON, BodyKind.JSON_LINES, BodyKind.TEXT):
-        texts.append(_unescape(text).encode("utf-8", "replace"))
+        texts += _readings(text, _unescape(text))
+    else:
+        texts += _readings(text, text)
     return tuple(texts)
+
+
+def _readings(text: str, decoded: str) -> list[bytes]:
+    """Return a decoded text, and what is left of it without any escapes, as far as they differ from `text`."""
+    once = decoded.encode("utf-8", "replace")
+    readings = [] if decoded == text else [once]
+    further = decode_escapes(once)
+    return readings if further == once else [*readings, further]
 
 
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)

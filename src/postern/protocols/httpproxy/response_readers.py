@@ -13,7 +13,7 @@ from typing import Final
 
 from postern.protocols.http import http_frames as f
 from postern.protocols.http.content.charsets import Transcoder, codec_of
-from postern.protocols.http.content.content_codings import SUPPORTED, ContentDecoder
+from postern.protocols.http.content.content_codings import ContentDecoder, can_decode
 from postern.protocols.http.content.content_types import (
     SNIFFED,
     BodyKind,
@@ -28,13 +28,10 @@ from postern.protocols.http.wire.http_dialect import ResponseBodyReader
 from postern.protocols.httpproxy.body_events import (
     BodyPart,
     CodePart,
-    DataOfEvent,
     EventFields,
     Finish,
     FormPart,
     HeaderValues,
-    JsonLines,
-    JsonPart,
     StreamEvents,
     UnreadableBody,
     data_of,
@@ -52,6 +49,8 @@ from postern.protocols.httpproxy.body_slices import (
     TextSlicer,
     WholeSlicer,
 )
+from postern.protocols.httpproxy.encoded_texts import declares_entities
+from postern.protocols.httpproxy.json_parts import DataOfEvent, JsonLines, JsonPart
 from postern.protocols.httpproxy.json_rows import JsonError, rows_maker
 from postern.protocols.wire_base import Piece
 
@@ -99,7 +98,7 @@ class EmptyReader(HeadReader):
     """Reader of a response that has no body, but whose head can describe one that would be inspected."""
 
     def __init__(self, exchange: int, head: ResponseHead) -> None:
-        super().__init__(exchange, _without_bytes(head))
+        super().__init__(exchange, without_bytes(head))
 
 
 class BodyReader(HeadReader):
@@ -107,13 +106,13 @@ class BodyReader(HeadReader):
 
     def __init__(self, exchange: int, head: ResponseHead, limit: int, *, columns: bool) -> None:
         super().__init__(exchange, head)
-        self._make_rows = rows_maker() if columns else None
         self._limit = limit
         self._type = content_type_of(head.headers)
+        are_lines = self._type.kind is BodyKind.JSON_LINES
+        self._make_rows = rows_maker(are_lines=are_lines) if columns else None
         codings = encodings_of(head.headers)
-        is_decodable = len(codings) == 1 and codings[0] in SUPPORTED
-        self._coding = "" if is_decodable else ", ".join(codings)  # one that cannot be decoded
-        self._decoder = ContentDecoder(codings) if is_decodable else None
+        self._coding = "" if can_decode(codings) else ", ".join(codings)  # one that cannot be decoded
+        self._decoder = ContentDecoder(codings) if codings and not self._coding else None
         self._first = b""  # bytes that the kind of content is told by
         self._slicer: Slicer | None = None
         self._transcoder: Transcoder | None = None
@@ -136,15 +135,19 @@ class BodyReader(HeadReader):
         return pieces
 
     def finish(self, trailers: Headers) -> list[Piece]:
+        return self.finish_content() + super().finish(trailers)
+
+    def finish_content(self) -> list[Piece]:
+        """Return what is left of the body."""
         if self._passes:
-            return super().finish(trailers)
+            return []
         pieces: list[Piece] = []
         if self._decoder is not None:
             self._decoder.finish()
         if self._slicer is None:
             pieces += self._begin_content()
             if self._passes:
-                return pieces + super().finish(trailers)
+                return pieces
         slicer = self._slicer
         assert slicer is not None
         rest = b""
@@ -157,7 +160,7 @@ class BodyReader(HeadReader):
             pieces += self._only_event(last)
         elif last:
             pieces += self._events(last)
-        return pieces + end_pieces(self.exchange, trailers)
+        return pieces
 
     def _feed_decoded(self, data: bytes) -> list[Piece]:
         if self._slicer is not None:
@@ -186,8 +189,7 @@ class BodyReader(HeadReader):
             return self._pass(kind, first)
         codec = codec_of(self._type.charset, first, is_json=kind in (BodyKind.JSON, BodyKind.JSON_LINES))
         if codec:
-            self._transcoder = Transcoder(codec)
-            self._set_charset()
+            self._use_codec(codec)
         self._slicer = self._make_slicer(kind)
         self._type = ContentType(self._type.type, self._type.charset, kind)
         return self._slice(first)
@@ -247,7 +249,13 @@ class BodyReader(HeadReader):
         self._parts += 1
         if self._type.kind is BodyKind.EVENTS:
             return self._stream_events(part)
-        return [self._part(part, self._frames)]
+        return [*self._find_entities(part), self._part(part, self._frames)]
+
+    def _find_entities(self, part: bytes) -> list[Piece]:
+        """Tell rules about a document that declares its own references, by which it can write any text."""
+        if "xml" not in self._type.type or not declares_entities(part):
+            return []
+        return [UnreadableBody(self.exchange, "a document that declares entities")]
 
     def _part(self, data: bytes, frames_of: Finish) -> Piece:
         kind = self._type.kind
@@ -270,7 +278,7 @@ class BodyReader(HeadReader):
                 self.head = replace(self.head, length=len(data))
             return self._frames(data)
 
-        return [self._part(body, frames_of)]
+        return [*self._find_entities(body), self._part(body, frames_of)]
 
     def _stream_events(self, part: bytes) -> list[Piece]:
         pieces: list[Piece] = []
@@ -296,9 +304,11 @@ class BodyReader(HeadReader):
 
     def _scrub(self) -> None:
         assert self.head is not None
-        self.head = _without_bytes(self.head)
+        self.head = without_bytes(self.head)
 
-    def _set_charset(self) -> None:
+    def _use_codec(self, codec: str) -> None:
+        """Convert the content to UTF-8, and say so."""
+        self._transcoder = Transcoder(codec)
         assert self.head is not None
         headers = [(name, _with_utf8(value) if name == b"content-type" else value) for name, value in self.head.headers]
         self.head = self.head.with_headers(tuple(headers))
@@ -314,7 +324,7 @@ def _split_events(part: bytes) -> list[bytes]:
     return [*events, last] if last else events
 
 
-def _without_bytes(head: ResponseHead) -> ResponseHead:
+def without_bytes(head: ResponseHead) -> ResponseHead:
     """Return the head without what describes the bytes of the body."""
     return replace(head, headers=without(head.headers, _OF_BYTES), length=None)
 

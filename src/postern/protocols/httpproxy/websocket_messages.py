@@ -23,6 +23,7 @@ from postern.protocols.http.content.websocket_frames import (
 from postern.protocols.http.http_heads import RequestHead
 from postern.protocols.http.http_redaction import redact_url
 from postern.protocols.http.wire.http_dialect import ClientMessage, UpgradedReader
+from postern.protocols.httpproxy.encoded_texts import EncodedTexts, encoded_texts
 from postern.protocols.httpproxy.request_texts import BodyText, decoded_texts, redact_body
 from postern.protocols.wire_base import Wants
 
@@ -81,6 +82,7 @@ class WebsocketMessage(Output):
         self.channel = Channel.STDOUT
         self._message = message
         self._content = message.content
+        self._encoded: EncodedTexts | None = None
 
     @property
     def text_kind(self) -> TextKind:
@@ -99,6 +101,15 @@ class WebsocketMessage(Output):
 
     def replace(self, texts: list[bytes]) -> None:
         (self._content,) = texts
+
+    def rendered_texts(self) -> list[bytes]:
+        is_json = self.text_kind is TextKind.JSON
+        self._encoded = encoded_texts(self._content, is_json=is_json) if self._message.is_text else None
+        return [] if self._encoded is None else self._encoded.texts
+
+    def replace_rendered_texts(self, texts: list[bytes]) -> None:
+        assert self._encoded is not None
+        self._content = self._encoded.replace(texts)
 
     def encode(self) -> bytes:
         message = self._message

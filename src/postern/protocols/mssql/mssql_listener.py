@@ -91,14 +91,14 @@ class MssqlGate:
         return await self._fronts.by_tunnel(_Client(stream, client, startup, request.since, request), request)
 
     def _login(self, stream: StreamHandshake) -> login.MssqlClientLogin:
-        def framed(wrap: Wrap, read: Read) -> Awaitable[TlsCipher]:
+        def start_framed(wrap: Wrap, read: Read) -> Awaitable[TlsCipher]:
             context = self._certificate.adapted_context("framed TLS", limit_to_framed_tls)
             return stream.framed_tls_handshake(wrap, read, context)
 
-        def strict() -> Awaitable[None]:
+        def start_strict() -> Awaitable[None]:
             return stream.start_tls(self._certificate.adapted_context("TDS 8.0", offer_strict))
 
-        return login.MssqlClientLogin(stream, framed=framed, strict=strict)
+        return login.MssqlClientLogin(stream, framed=start_framed, strict=start_strict)
 
     def _turned_away(self, stream: StreamHandshake, client: login.MssqlClientLogin, error: PosternError) -> None:
         self._fronts.engine.turned_away(error)
@@ -171,7 +171,7 @@ def _turn_away(
     """Send the client an error in its own protocol, and log it in one line."""
     text, hint = log_rejection(stream, error, level=level)
     number, severity = next((codes for kind, codes in _CODES.items() if isinstance(error, kind)), (k.UNKNOWN_ERROR, 16))
-    if isinstance(error, TargetRefused) and not error.refuses_login:
+    if isinstance(error, TargetRefused):
         own = error.code.partition("/")[2]
-        number, severity = int(own) if own.isdecimal() else number, 16
+        number, severity = int(own) if own.isdecimal() else number, 14
     client.turn_away(number, text, hint, severity)

@@ -51,11 +51,34 @@ def test_text_can_execute_what_it_prepares_itself() -> None:
         "exec sp_prepare @h output, N'', @sql",
         "exec ('exec sp_prepare @h output, N'''', N''drop table t''')",
         "exec sp_prepare @h output, N'', N'open",
+        "exec @procedure 1",
+        "exec (@sql)",
+        "exec sp_executesql @sql",
+        "exec ('select 1') as user = 'x'",
+        "exec sp_prepexecrpc @h output, N'p'",
+        "sp_prepexecrpc @h output, N'p'",
+        "insert t exec (@sql)",
+        "exec [\uff53p_prepare] @h output, N'', N'drop table t'",
     ],
 )
 def test_attack_number_is_unknown_after_an_unknown_text_was_prepared(text: str) -> None:
     statements = session("exec sp_prepare @h output, N'', N'select 1'", text)
     assert Effect.UNKNOWN in effects(statements, "exec sp_execute 1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "exec dbo.p 1",
+        "exec sp_help 't'",
+        "exec sp_executesql N'select 1'",
+        "exec ('select 1')",
+        "execute as user = 'x'",
+    ],
+)
+def test_number_stays_known_after_ordinary_calls(text: str) -> None:
+    statements = session("exec sp_prepare @h output, N'', N'select 1'", text)
+    assert effects(statements, "exec sp_execute 1") == {Effect.READ}
 
 
 def test_number_is_unknown_after_a_gap_and_after_too_many_statements() -> None:
@@ -73,7 +96,7 @@ def test_only_texts_that_prepare_or_execute_matter_later() -> None:
     statements = session()
     assert statements.matters_later("EXEC SP_PREPARE @h output, N'', N'x'")
     assert statements.matters_later("exec sp_execute 1")
-    assert not statements.matters_later("exec sp_executesql N'select 1'")
+    assert statements.matters_later("exec (@sql)")
     assert not statements.matters_later("select 1")
 
 

@@ -7,10 +7,11 @@ to that of the request.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 from postern.agent.agent_policy import LocalPolicy
 from postern.agent.dialling import text
@@ -28,14 +29,17 @@ from postern.relay.orders import Order
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Target
 
+ServiceOf = Callable[[RequestHead], AwsService]
+"""Returns the service of a request."""
+
 # A request without an operation: its service is the first one of the connection.
 _ANY_REQUEST: Final = RequestHead("POST", "/", "")
 
 
 class AwsTargets:
-    """Dials services. `service_of` returns the service of a request."""
+    """Dials services."""
 
-    def __init__(self, policy: LocalPolicy, service_of: Callable[[RequestHead], AwsService]) -> None:
+    def __init__(self, policy: LocalPolicy, service_of: ServiceOf) -> None:
         self._policy = policy
         self._signers = AwsSigners(service_of)
         self._pool: dict[Hashable, SharedConnections] = {}
@@ -60,7 +64,7 @@ class AwsTargets:
         )
         stream = StreamHandshake()
         lane.set_protocol(stream)
-        stream.connection_made(lane)
+        stream.connection_made(cast("asyncio.Transport", lane))
         parameters = {"scheme": access.scheme, "authority": access.authority}
         return Target(stream, parameters, release=connector.close)
 

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from postern.protocols.aws.commands.command_options import OptionReader, option_name, read_moment
+from postern.protocols.aws.commands.command_words import AwsCommandError, CommandWord, WordReader
 from postern.protocols.cloudwatch.dialect.cloudwatch_operations import OPERATIONS, CloudwatchService
 from postern.protocols.cloudwatch.dialect.cloudwatch_statement_text import UnreadableCloudwatchRequest, read_parameters
 from postern.protocols.cloudwatch.queries.cloudwatch_shapes import SHAPES
-from postern.protocols.cloudwatch.queries.command_options import OptionReader, option_name, read_moment
-from postern.protocols.cloudwatch.queries.command_words import CloudwatchCommandError, CommandWord, WordReader
 
 MAX_STATEMENTS: Final = 1000
 _JSON_FORM: Final = re.compile(r"([A-Z][A-Za-z0-9]{0,127})[ \t]*(?=\{)")
@@ -37,14 +37,7 @@ _SECOND_TIMES: Final = frozenset({"StartQuery", "GetScheduledQueryHistory", "Get
 _TOKENS: Final = ("nextToken", "NextToken")
 # Options that limit the number of results: with one of them only one page is read.
 _LIMITS: Final = frozenset({"limit", "maxResults", "MaxResults", "maxItems", "MaxRecords"})
-# Options of the CLI that choose how results are shown, or where the target is.
-_OF_CLIENT: Final = {
-    "--region": "the connection has a region; leave the option out",
-    "--profile": "the connection has its own credentials; leave the option out",
-    "--endpoint-url": "the connection has an endpoint; leave the option out",
-    "--query": "results cannot be queried here; leave the option out",
-    "--follow": "a script needs an end; use the AWS CLI through the gateway to follow a log group",
-}
+_FOLLOW: Final = "a script needs an end; use the AWS CLI through the gateway to follow a log group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +71,19 @@ class CloudwatchScriptStatement:
 def read_statements(text: str, now: float) -> list[CloudwatchScriptStatement]:
     """Read a script. `now` is the time in seconds since 1970, from which `--since` counts.
 
-    Raises CloudwatchCommandError.
+    Raises AwsCommandError.
     """
     reader = WordReader(text)
     statements: list[CloudwatchScriptStatement] = []
     while reader.next_statement():
         if len(statements) >= MAX_STATEMENTS:
-            raise CloudwatchCommandError(f"a script has at most {MAX_STATEMENTS} statements", reader.pos)
+            raise AwsCommandError(f"a script has at most {MAX_STATEMENTS} statements", reader.pos)
         start = reader.pos
         if (match := _JSON_FORM.match(text, start)) is not None:
             command = _read_json_form(reader, match)
             end = reader.pos
             if not reader.at_end_of_statement():
-                raise CloudwatchCommandError("the statement has something after its parameters", reader.pos)
+                raise AwsCommandError("the statement has something after its parameters", reader.pos)
         else:
             words = reader.words()
             command, end = _read_words(words, now), words[-1].end
@@ -102,13 +95,13 @@ def _read_json_form(reader: WordReader, match: re.Match[str]) -> CloudwatchComma
     operation = match[1]
     service = next((service for service, listed in OPERATIONS.items() if operation in listed), None)
     if service is None:
-        raise CloudwatchCommandError(f"{operation} is not an operation of CloudWatch", match.start())
+        raise AwsCommandError(f"{operation} is not an operation of CloudWatch", match.start())
     try:
         end = json.JSONDecoder().raw_decode(reader.text, match.end())[1]
         parameters = read_parameters(reader.text[match.end() : end].encode("utf-8", "surrogatepass"))
     except (UnreadableCloudwatchRequest, ValueError, RecursionError) as error:
         why = str(error) if isinstance(error, UnreadableCloudwatchRequest) else "the parameters are not valid JSON"
-        raise CloudwatchCommandError(why, match.end()) from None
+        raise AwsCommandError(why, match.end()) from None
     if operation in OPERATIONS[CloudwatchService.METRICS] and "ResourceARN" in parameters:
         service = CloudwatchService.METRICS  # both services have operations for tags
     _check_stream(operation, match.start())
@@ -121,27 +114,23 @@ def _read_words(words: Sequence[CommandWord], now: float) -> CloudwatchCommand:
     first = 1 if texts[0] == "aws" else 0
     service = _SERVICES.get(texts[first]) if len(texts) > first else None
     if service is None:
-        raise CloudwatchCommandError(
+        raise AwsCommandError(
             "a statement begins with logs or cloudwatch and a command, as in: logs describe-log-groups", words[0].start
         )
     if len(texts) < first + 2:
-        raise CloudwatchCommandError(f"a command is missing after {texts[first]}", words[first].end)
+        raise AwsCommandError(f"a command is missing after {texts[first]}", words[first].end)
     verb = words[first + 1]
     options = OptionReader(words[first + 2 :])
-    for name, why in _OF_CLIENT.items():
-        if options.place_of(name):
-            raise CloudwatchCommandError(why, options.place_of(name))
-    options.take_text("--output")
-    options.take_flag("--no-cli-pager")
+    options.drop_client_options()
     if service is CloudwatchService.LOGS and verb.text == "tail":
         return _read_tail(options, verb, now)
     operation = _COMMANDS[service].get(verb.text)
     if operation is None:
-        raise CloudwatchCommandError(f"{texts[first]} has no command {verb.text[:64]!r}", verb.start)
+        raise AwsCommandError(f"{texts[first]} has no command {verb.text[:64]!r}", verb.start)
     _check_stream(operation, verb.start)
     shape = SHAPES[service].get(operation, {})
     single = options.take_flag("--no-paginate")
-    most = _read_most(options, shape)
+    most = 0 if "maxItems" in shape else options.take_most()  # else it is a parameter of the operation itself
     parameters = options.read(shape, lambda name, text: _read_time(operation, name, text))
     pages = not single and operation != "GetLogEvents" and _LIMITS.isdisjoint(parameters)
     pages = pages and any(token in shape and token not in parameters for token in _TOKENS)
@@ -150,21 +139,7 @@ def _read_words(words: Sequence[CommandWord], now: float) -> CloudwatchCommand:
 
 def _check_stream(operation: str, place: int) -> None:
     if operation in _STREAMS:
-        raise CloudwatchCommandError(
-            f"{operation} is a stream, which scripts cannot read; use an SDK or the AWS CLI", place
-        )
-
-
-def _read_most(options: OptionReader, shape: Mapping[str, str]) -> int:
-    if "maxItems" in shape:  # a parameter of the operation itself
-        return 0
-    place = options.place_of("--max-items")
-    text = options.take_text("--max-items")
-    if text is None:
-        return 0
-    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) == 0:
-        raise CloudwatchCommandError("--max-items must be a positive number", place)
-    return int(text)
+        raise AwsCommandError(f"{operation} is a stream, which scripts cannot read; use an SDK or the AWS CLI", place)
 
 
 def _read_time(operation: str, name: str, text: str) -> int | None:
@@ -177,8 +152,10 @@ def _read_time(operation: str, name: str, text: str) -> int | None:
 
 def _read_tail(options: OptionReader, verb: CommandWord, now: float) -> CloudwatchCommand:
     """Read `logs tail GROUP`, which filters the events of the last ten minutes."""
+    if options.place_of("--follow"):
+        raise AwsCommandError(_FOLLOW, options.place_of("--follow"))
     if len(options.arguments) != 1:
-        raise CloudwatchCommandError("logs tail needs one log group: logs tail GROUP --since 1h", verb.end)
+        raise AwsCommandError("logs tail needs one log group: logs tail GROUP --since 1h", verb.end)
     group = options.arguments.pop().text
     since = options.take_text("--since") or "10m"
     options.take_text("--format")
@@ -195,8 +172,8 @@ def _read_tail(options: OptionReader, verb: CommandWord, now: float) -> Cloudwat
     match = _SINCE.fullmatch(since)
     moment = now - int(match[1]) * _SECONDS[match[2]] if match is not None else read_moment(since)
     if moment is None:
-        raise CloudwatchCommandError("--since is a duration, such as 5m, 1h or 2d, or a time in ISO 8601", verb.start)
+        raise AwsCommandError("--since is a duration, such as 5m, 1h or 2d, or a time in ISO 8601", verb.start)
     parameters["startTime"] = max(0, int(moment * 1000))
-    most = _read_most(options, {})
-    options.read({}, lambda name, text: None)
+    most = options.take_most()
+    options.read({})
     return CloudwatchCommand(CloudwatchService.LOGS, "FilterLogEvents", parameters, pages=True, max_items=most)

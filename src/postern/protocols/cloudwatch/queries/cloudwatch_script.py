@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from postern.domain.sessions.script_parameters import BoundScript
 from postern.errors import Invalid
+from postern.protocols.aws.commands.command_words import AwsCommandError
 from postern.protocols.cloudwatch.dialect.cloudwatch_statement_text import write_statement
 from postern.protocols.cloudwatch.queries.cloudwatch_command_line import (
     CloudwatchCommand,
@@ -22,7 +23,6 @@ from postern.protocols.cloudwatch.queries.cloudwatch_command_line import (
     read_statements,
 )
 from postern.protocols.cloudwatch.queries.cloudwatch_messages import ResponseFrames, WholeResponse, encode_request
-from postern.protocols.cloudwatch.queries.command_words import CloudwatchCommandError
 from postern.protocols.gateway_queries import ScriptRequest
 
 MAX_PAGES: Final = 1000  # of one statement
@@ -148,7 +148,7 @@ class CloudwatchScript:
         if self._statements is None:
             try:
                 statements = read_statements(self._text, self._now())
-            except CloudwatchCommandError as error:
+            except AwsCommandError as error:
                 raise Invalid(f"script: {error.describe_place(self._text)}", field="script") from None
             if not statements:
                 raise Invalid("script: it has no statement", field="script")

@@ -1,17 +1,12 @@
-"""Parameters of the operations, with their types, for command lines. Generated from the models of botocore 1.44.5;
-`tests/protocols/cloudwatch/test_cloudwatch_command_line.py` compares them.
-
-Types: s text, i whole number, d number, b truth value, t time, m object; with `*` a list of these.
-"""
+"""Parameters of the operations, with their types, for command lines: from the models of botocore 1.44.5."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
+from postern.protocols.aws.commands.operation_shapes import Parameters, read_shapes
 from postern.protocols.cloudwatch.dialect.cloudwatch_operations import CloudwatchService
-
-Parameters = Mapping[str, str]
 
 _LOGS: Final = """
 AssociateKmsKey logGroupName:s kmsKeyId:s resourceIdentifier:s
@@ -233,19 +228,7 @@ UpdateResourceMetricsConfiguration ResourceArn:s MetricSelections:m*
 """
 
 
-def _read(table: str) -> Mapping[str, Parameters]:
-    """Return the parameters of each operation. A line that begins with blanks continues the one before."""
-    operations: dict[str, dict[str, str]] = {}
-    parameters: dict[str, str] = {}
-    for line in table.strip().splitlines():
-        words = line.split()
-        if not line.startswith(" "):
-            parameters = operations[words.pop(0)] = {}
-        parameters.update((name, kind) for name, _, kind in (word.partition(":") for word in words))
-    return operations
-
-
 SHAPES: Final[Mapping[CloudwatchService, Mapping[str, Parameters]]] = {
-    CloudwatchService.LOGS: _read(_LOGS),
-    CloudwatchService.METRICS: _read(_METRICS),
+    CloudwatchService.LOGS: read_shapes(_LOGS),
+    CloudwatchService.METRICS: read_shapes(_METRICS),
 }

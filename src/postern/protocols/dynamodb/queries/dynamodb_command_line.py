@@ -1,159 +1,51 @@
 """Commands of the AWS CLI: `[aws] [dynamodb] put-item --table-name orders --item '{"id": {"S": "1"}}'`.
 
-Names follow from those of operations and parameters: `batch-get-item` is BatchGetItem, `--table-name` is TableName.
-Values are JSON, texts, or the short form `AttributeName=id,AttributeType=S` of structures.
+`dynamodbstreams` can be left out, too: no command is in both services. `--max-items` and `--page-size` are the limit of
+operations that have one.
 """
 
 from __future__ import annotations
 
-import json
-import re
-import shlex
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-from postern.protocols.dynamodb.dialect.dynamodb_json import (
-    DynamodbOperation,
-    UnreadableOperation,
-    read_parameters,
-)
-from postern.protocols.dynamodb.dialect.dynamodb_operations import OPERATIONS
+from postern.protocols.aws.commands.command_options import OptionReader, option_name
+from postern.protocols.aws.commands.command_words import AwsCommandError, WordReader
+from postern.protocols.aws.commands.operation_shapes import Parameters
+from postern.protocols.dynamodb.dialect.dynamodb_json import DynamodbOperation
+from postern.protocols.dynamodb.queries.dynamodb_shapes import SHAPES
 
-_NUMBERS: Final = frozenset(
-    {"Limit", "Segment", "TotalSegments", "TopK", "PageSize", "MaxResults", "MaxWriteRequestUnits"}
-)
-_LISTS: Final = frozenset(
-    {
-        *("AttributesToGet", "AttributeDefinitions", "KeySchema", "Tags", "TagKeys", "LocalSecondaryIndexes"),
-        *("GlobalSecondaryIndexes", "GlobalSecondaryIndexUpdates", "Statements", "TransactStatements"),
-        *("TransactItems", "Parameters", "SearchVector", "ReplicationGroup", "ReplicaUpdates"),
-    }
-)
-# Of structures, or lists of them: `Name=value,Name=value`.
-_STRUCTURES: Final = frozenset(
-    {
-        *("AttributeDefinitions", "KeySchema", "Tags", "ProvisionedThroughput", "TimeToLiveSpecification"),
-        *("StreamSpecification", "SSESpecification", "OnDemandThroughput", "PointInTimeRecoverySpecification"),
-    }
-)
-_SHORT: Final = re.compile(r"[A-Za-z]\w*=[^,]*(?:,[A-Za-z]\w*=[^,]*)*")
-_ACRONYMS: Final = {"S3": "S3", "Sse": "SSE"}
-# Options of the program itself, which mean nothing here.
-_IGNORED: Final = frozenset({"no-cli-pager", "no-paginate", "no-verify-ssl", "debug"})
-_UNSUPPORTED: Final = frozenset(
-    {
-        *(
-            "query",
-            "output",
-            "region",
-            "profile",
-            "endpoint-url",
-            "cli-input-json",
-            "cli-input-yaml",
-            "cli-binary-format",
-        ),
-        *("cli-binary-format", "generate-cli-skeleton", "starting-token", "ca-bundle", "color", "no-sign-request"),
-    }
-)
-_PAGING: Final = frozenset({"max-items", "page-size"})
-_CONTINUED: Final = re.compile(r"""('[^']*'|"(?:[^"\\]|\\.)*")|\\\r?\n""", re.DOTALL)
-_COMMANDS: Final = {re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower(): name for name in OPERATIONS}
+_SERVICES: Final = ("dynamodb", "dynamodbstreams")
+_PAGING: Final = ("--max-items", "--page-size")
+_COMMANDS: Final = {option_name(name): name for name in SHAPES}
 
 
-class CommandLineError(ValueError):
-    """A command that cannot be read."""
-
-
-def read_command_line(line: str) -> DynamodbOperation:
-    """Parse one command. Raises CommandLineError."""
-    try:
-        words = shlex.split(_CONTINUED.sub(lambda match: match[1] or " ", line))
-    except ValueError as error:
-        raise CommandLineError(f"the command cannot be read: {error}") from None
-    for prefix in (("aws",), ("dynamodb", "dynamodbstreams")):
-        if words and words[0] in prefix:
+def read_command_line(reader: WordReader) -> tuple[DynamodbOperation, int]:
+    """Parse one command. Return it with its end. Raises AwsCommandError."""
+    words = reader.words()
+    start, end = words[0].start, words[-1].end
+    for prefixes in (("aws",), _SERVICES):
+        if words and words[0].text in prefixes:
             words = words[1:]
-    name = _COMMANDS.get(words[0]) if words else None
+    name = _COMMANDS.get(words[0].text) if words else None
     if name is None:
-        shown = words[0][:64] if words else ""
-        raise CommandLineError(
+        shown = words[0].text[:64] if words else ""
+        raise AwsCommandError(
             f"the command {shown!r} is not known; write an operation of DynamoDB, such as scan --table-name orders, "
-            'JSON such as {"Scan": {"TableName": "orders"}}, or PartiQL'
+            'JSON such as {"Scan": {"TableName": "orders"}}, or PartiQL',
+            words[0].start if words else start,
         )
-    return DynamodbOperation(name, _parameters(words[1:]))
+    options = OptionReader(words[1:])
+    options.drop_client_options()
+    options.take_flag("--no-paginate")
+    return DynamodbOperation(name, _read_parameters(options, SHAPES[name])), end
 
 
-def _parameters(words: Sequence[str]) -> dict[str, Any]:
-    parameters: dict[str, Any] = {}
-    at = 0
-    while at < len(words):
-        option = words[at]
-        if not option.startswith("--"):
-            raise CommandLineError(f"{option[:64]!r} stands where an option must be")
-        option, equals, inline = option[2:].partition("=")
-        at += 1
-        values = [inline] if equals else []
-        while not equals and at < len(words) and not words[at].startswith("--"):
-            values.append(words[at])
-            at += 1
-        _add_option(parameters, option, values)
-    return parameters
-
-
-def _add_option(parameters: dict[str, Any], option: str, values: list[str]) -> None:
-    if option in _IGNORED:
-        return
-    if option in _UNSUPPORTED:
-        raise CommandLineError(f"the option --{option} is not supported here; leave it out")
-    if option in _PAGING:
-        name, value = "Limit", _value("Limit", values)
-    elif not values and option.startswith("no-"):
-        name, value = _pascal(option[3:]), False
-    else:
-        name = _pascal(option)
-        value = _value(name, values)
-    if name in parameters:
-        raise CommandLineError(f"the option --{option} is given twice")
-    parameters[name] = value
-
-
-def _pascal(option: str) -> str:
-    words = [word.capitalize() for word in option.split("-")]
-    return "".join(_ACRONYMS.get(word, word) for word in words)
-
-
-def _value(name: str, values: list[str]) -> Any:
-    if not values:
-        return True
-    if len(values) == 1 and values[0].lstrip()[:1] in ("{", "["):
-        return _json(name, values[0])
-    read = [_single(name, value) for value in values]
-    return read if name in _LISTS or len(read) > 1 else read[0]
-
-
-def _single(name: str, value: str) -> Any:
-    if value.lstrip()[:1] == "{":
-        return _json(name, value)
-    if name in _NUMBERS:
-        if not value.isdecimal() or len(value) > 18:
-            raise CommandLineError(f"the value of {name} must be a number")
-        return int(value)
-    if name in _STRUCTURES and _SHORT.fullmatch(value):
-        return dict(_short(part) for part in value.split(","))
-    return value
-
-
-def _short(part: str) -> tuple[str, Any]:
-    name, _, value = part.partition("=")
-    if value in ("true", "false"):
-        return name, value == "true"
-    is_number = value.isdecimal() and len(value) <= 18 and name.endswith("Units")
-    return name, int(value) if is_number else value
-
-
-def _json(name: str, text: str) -> Any:
-    try:
-        # As an object, so that the rules about JSON are those of requests.
-        return read_parameters(b'{"value":%b}' % text.encode("utf-8", "surrogatepass"))["value"]
-    except (UnreadableOperation, KeyError, json.JSONDecodeError):
-        raise CommandLineError(f"the value of {name} is not valid JSON") from None
+def _read_parameters(options: OptionReader, shape: Parameters) -> dict[str, object]:
+    limits: list[int] = []
+    if "Limit" in shape:
+        limits = [most for most in map(options.take_most, _PAGING) if most]
+    place = options.place_of("--limit")
+    parameters = options.read(shape)
+    if len(limits) + ("Limit" in parameters) > 1:
+        raise AwsCommandError("--limit, --max-items and --page-size are the same here; give one of them", place)
+    return parameters | ({"Limit": limits[0]} if limits else {})

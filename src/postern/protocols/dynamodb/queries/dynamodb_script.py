@@ -10,9 +10,10 @@ from collections import deque
 
 from postern.errors import Invalid
 from postern.protocols.aws.aws_json_client import AwsJsonResponses
+from postern.protocols.aws.commands.command_words import AwsCommandError
 from postern.protocols.dynamodb.dialect.dynamodb_json import DynamodbOperation, operation_text
 from postern.protocols.dynamodb.queries.dynamodb_requests import encode_operation, next_page
-from postern.protocols.dynamodb.queries.dynamodb_script_reader import ScriptError, ScriptStatement, read_script
+from postern.protocols.dynamodb.queries.dynamodb_script_reader import ScriptStatement, read_script
 from postern.protocols.gateway_queries import ScriptRequest
 
 
@@ -88,9 +89,8 @@ class DynamodbScript:
         if self._read is None:
             try:
                 self._read = read_script(self._text)
-            except ScriptError as error:
-                line = self._text.count("\n", 0, error.offset) + 1
-                raise Invalid(f"script: line {line}: {error.message}", field="script") from None
+            except AwsCommandError as error:
+                raise Invalid(f"script: {error.describe_place(self._text)}", field="script") from None
             if not self._read:
                 raise Invalid("script: it has no operation", field="script")
         return self._read

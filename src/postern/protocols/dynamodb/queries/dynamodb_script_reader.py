@@ -16,30 +16,21 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from postern.protocols.aws.commands.command_words import AwsCommandError, WordReader
 from postern.protocols.dynamodb.dialect.dynamodb_json import (
     DynamodbOperation,
     UnreadableOperation,
     read_parameters,
 )
 from postern.protocols.dynamodb.dialect.dynamodb_operations import OPERATIONS
-from postern.protocols.dynamodb.queries.dynamodb_command_line import CommandLineError, read_command_line
+from postern.protocols.dynamodb.queries.dynamodb_command_line import read_command_line
 
 MAX_STATEMENTS: Final = 10_000
-_BLANK: Final = re.compile(r"(?:\s|;|#[^\n]*(?:\n|$))*")
+_BLANK: Final = re.compile(r"(?:\s|;|\\\r?\n|#[^\n]*(?:\n|$))*")
 _PARTIQL: Final = re.compile(r"(?:SELECT|INSERT|UPDATE|DELETE|EXISTS)(?![\w-])", re.IGNORECASE)
 _NAMED: Final = re.compile(r"([A-Z][A-Za-z]{2,63})\s*(?=\{)")
-# A statement of PartiQL to its semicolon, and a command line to the end of its line, both without those in quotes.
+# A statement of PartiQL to its semicolon, without those in quotes.
 _STATEMENT: Final = re.compile(r"(?:'[^']*'|\"[^\"]*\"|[^;'\"])*")
-_COMMAND: Final = re.compile(r"(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\n;'\"\\])*", re.DOTALL)
-
-
-class ScriptError(ValueError):
-    """A script that cannot be read, and where."""
-
-    def __init__(self, message: str, offset: int) -> None:
-        super().__init__(message)
-        self.message = message
-        self.offset = offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +43,12 @@ class ScriptStatement:
 
 
 def read_script(text: str) -> list[ScriptStatement]:
-    """Return the operations of a script. Raises ScriptError."""
+    """Return the operations of a script. Raises AwsCommandError."""
     statements: list[ScriptStatement] = []
     at = _skip(text, 0)
     while at < len(text):
         if len(statements) >= MAX_STATEMENTS:
-            raise ScriptError(f"a script has at most {MAX_STATEMENTS} statements", at)
+            raise AwsCommandError(f"a script has at most {MAX_STATEMENTS} statements", at)
         statement = _read_statement(text, at)
         statements.append(statement)
         at = _skip(text, statement.end)
@@ -81,7 +72,7 @@ def _read_statement(text: str, at: int) -> ScriptStatement:
         end = match.end() if match else len(text)
         statement = text[at:end].rstrip()
         if end < len(text) and text[end] != ";":
-            raise ScriptError("a quote is not closed", end)
+            raise AwsCommandError("a quote is not closed", end)
         return ScriptStatement(at, at + len(statement), DynamodbOperation("ExecuteStatement", {"Statement": statement}))
     return _read_command(text, at)
 
@@ -92,33 +83,33 @@ def _read_object(text: str, at: int) -> ScriptStatement:
     try:
         content = read_parameters(text[at:end].encode("utf-8", "surrogatepass"))
     except UnreadableOperation as error:
-        raise ScriptError(f"the operation cannot be read: {error}", at) from None
+        raise AwsCommandError(f"the operation cannot be read: {error}", at) from None
     if len(content) != 1:
-        raise ScriptError('an object has one name, that of its operation: {"Scan": {…}}', at)
+        raise AwsCommandError('an object has one name, that of its operation: {"Scan": {…}}', at)
     name, parameters = next(iter(content.items()))
     if name not in OPERATIONS:
-        raise ScriptError(f"the operation {name[:64]!r} is not known", at)
+        raise AwsCommandError(f"the operation {name[:64]!r} is not known", at)
     if not isinstance(parameters, dict):
-        raise ScriptError(f"the parameters of {name} must be an object", at)
+        raise AwsCommandError(f"the parameters of {name} must be an object", at)
     return ScriptStatement(at, end, DynamodbOperation(name, parameters))
 
 
 def _operation(name: str, text: str, at: int) -> DynamodbOperation:
     if name not in OPERATIONS:
-        raise ScriptError(f"the operation {name!r} is not known", at)
+        raise AwsCommandError(f"the operation {name!r} is not known", at)
     try:
         return DynamodbOperation(name, read_parameters(text.encode("utf-8", "surrogatepass")))
     except UnreadableOperation as error:
-        raise ScriptError(f"the operation cannot be read: {error}", at) from None
+        raise AwsCommandError(f"the operation cannot be read: {error}", at) from None
 
 
 def _end_of_json(text: str, at: int) -> int:
     try:
         _, end = _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:
-        raise ScriptError(f"the JSON is not valid: {error.msg}", error.pos) from None
+        raise AwsCommandError(f"the JSON is not valid: {error.msg}", error.pos) from None
     except RecursionError:
-        raise ScriptError("the JSON is nested too deeply", at) from None
+        raise AwsCommandError("the JSON is nested too deeply", at) from None
     return int(end)
 
 
@@ -126,12 +117,7 @@ _DECODER: Final[Any] = json.JSONDecoder()
 
 
 def _read_command(text: str, at: int) -> ScriptStatement:
-    match = _COMMAND.match(text, at)
-    end = match.end() if match else at
-    if end < len(text) and text[end] in "'\"\\":
-        raise ScriptError("a quote is not closed", end)
-    line = text[at:end].rstrip()
-    try:
-        return ScriptStatement(at, at + len(line), read_command_line(line))
-    except CommandLineError as error:
-        raise ScriptError(str(error), at) from None
+    reader = WordReader(text)
+    reader.pos = at
+    operation, end = read_command_line(reader)
+    return ScriptStatement(at, end, operation)

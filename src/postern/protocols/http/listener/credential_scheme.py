@@ -6,7 +6,12 @@ from typing import Protocol
 
 from postern.errors import PosternError
 from postern.protocols.http.http_heads import RequestHead, ResponseHead
-from postern.protocols.http.listener.http_credentials import PresentedCredential, credential_of, without_credential
+from postern.protocols.http.listener.http_credentials import (
+    PresentedCredential,
+    credential_of,
+    login_digest,
+    without_credential,
+)
 
 
 class CredentialScheme(Protocol):
@@ -18,6 +23,10 @@ class CredentialScheme(Protocol):
 
     def read(self, head: RequestHead, *, tls: bool) -> PresentedCredential | None:
         """Return the credential of a request, or None. Raises PosternError for one that cannot be valid."""
+
+    def login_digest(self, head: RequestHead) -> bytes:
+        """Return a hash of what `read` reads; requests with the same one have the same credential. Nothing if each
+        request has a credential of its own, such as a signature."""
 
     def accept(self, head: RequestHead, used: PresentedCredential | None, body: bytes) -> RequestHead:
         """Return the request to forward, without the credential, once its password was checked; `used` is None for a
@@ -38,6 +47,9 @@ class HeaderCredentials:
 
     def read(self, head: RequestHead, *, tls: bool) -> PresentedCredential | None:
         return credential_of(head, tls=tls)
+
+    def login_digest(self, head: RequestHead) -> bytes:
+        return login_digest(head)
 
     def accept(self, head: RequestHead, used: PresentedCredential | None, body: bytes) -> RequestHead:
         return without_credential(head, used)

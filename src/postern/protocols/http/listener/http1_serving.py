@@ -41,6 +41,7 @@ class Http1Client:
         self._client = client
         self._serve = serve
         self._reader = Http1RequestReader()
+        self._loop = asyncio.get_running_loop()
         self._is_idle = True
         self._is_closing = False
         self._task: asyncio.Task[object] | None = None
@@ -92,19 +93,21 @@ class Http1Client:
 
     async def _next_head(self) -> RequestHead | None:
         """Return the next head; None if the client sends none in time. Raises HttpSyntaxError."""
-        reader, loop = self._reader, asyncio.get_running_loop()
-        deadline = loop.time() + KEEP_ALIVE
+        reader, loop = self._reader, self._loop
+        deadline = 0.0
         has_begun = False
         while (event := reader.next_event()) is None:
-            if reader.waiting and not has_begun:
-                has_begun, deadline = True, loop.time() + HEAD_TIME
+            if not has_begun:
+                has_begun = reader.waiting > 0
+                deadline = loop.time() + (HEAD_TIME if has_begun else KEEP_ALIVE)
             try:
-                async with asyncio.timeout_at(deadline):
-                    data = await self._stream.read()
+                data = await self._stream.read(deadline)
             except TimeoutError:
                 if not has_begun:
                     return None
                 raise HttpSyntaxError(408, f"the request's head did not arrive within {HEAD_TIME:g} seconds") from None
+            if not data:  # a client that has closed its direction after its last request
+                return None
             reader.feed(data)
         assert isinstance(event, RequestHead)
         return event
@@ -142,10 +145,11 @@ class Http1Exchange:
                 self._stream.write(CONTINUE)
             self._waits_for_continue = False
             try:
-                async with asyncio.timeout(LONGEST_SILENCE):
-                    data = await self._stream.read()
+                data = await self._stream.read(asyncio.get_running_loop().time() + LONGEST_SILENCE)
             except TimeoutError:
                 raise HttpSyntaxError(408, f"no more of the body arrived for {LONGEST_SILENCE:g} seconds") from None
+            if not data:
+                raise ConnectionResetError("the client has closed its direction within a body")
             reader.feed(data)
         assert not isinstance(event, RequestHead)
         return event

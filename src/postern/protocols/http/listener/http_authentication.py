@@ -9,7 +9,7 @@ from typing import Final
 
 from postern.domain.identity.credential import Grant
 from postern.domain.rules.permit import Permit
-from postern.errors import Unauthenticated
+from postern.errors import PosternError, Unauthenticated
 from postern.gateway.clients.session_setup import ClientSession, SessionSetup
 from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.protocols.http.listener.http_client_exchange import HttpVisitor
@@ -67,30 +67,41 @@ class HttpAuthentication:
         self._decoy_secret = decoy_secret
 
     async def identify(self, presented: PresentedCredential, client: HttpVisitor) -> CredentialIdentity:
-        """Return the identity of a credential. Raises Unauthenticated, Unavailable."""
+        """Return the identity of a credential. Raises Unauthenticated, Unavailable, and TooManyFailedLogins."""
         since = self._fronts.engine.links.changes
         key = _digest(presented)
         known = client.verified.get(key)
         if known is None or known[0] != since:
             if len(client.verified) >= _MOST_VERIFIED:
                 client.verified.clear()
-            checking = asyncio.get_running_loop().create_task(self._verify(presented))
+            checking = asyncio.get_running_loop().create_task(self._verify(presented, client.peer))
+            checking.add_done_callback(_retrieve)
             known = client.verified[key] = since, checking
-        grant = await asyncio.shield(known[1])
-        if grant is None:
+        try:
+            grant = await asyncio.shield(known[1])
+        except PosternError:
             client.verified.pop(key, None)
-            raise Unauthenticated(REFUSED_LOGIN)
+            raise
         return CredentialIdentity(self._fronts, grant, since, client.peer)
 
-    async def _verify(self, presented: PresentedCredential) -> Grant | None:
-        """Return the credential if the password is right."""
+    async def _verify(self, presented: PresentedCredential, address: str) -> Grant:
+        """Return the credential if the password is right. Raises as `identify`."""
         username, password = presented.username, presented.password
-        if len(username) > MAX_LENGTH or len(password.reveal()) > MAX_LENGTH:
-            return None
-        grant = await self._fronts.find_grant(username)
-        verifier = grant.verifier if grant else decoy(username, self._decoy_secret)
-        is_right = await asyncio.get_running_loop().run_in_executor(None, fits, password, verifier)
-        return grant if is_right else None
+        async with self._fronts.failed_logins.attempt(username, address):
+            if len(username) > MAX_LENGTH or len(password.reveal()) > MAX_LENGTH:
+                raise Unauthenticated(REFUSED_LOGIN)
+            grant = await self._fronts.find_grant(username)
+            verifier = grant.verifier if grant else decoy(username, self._decoy_secret)
+            is_right = await asyncio.get_running_loop().run_in_executor(None, fits, password, verifier)
+            if grant is None or not is_right:
+                raise Unauthenticated(REFUSED_LOGIN)
+            return grant
+
+
+def _retrieve(checking: asyncio.Task[Grant]) -> None:
+    """Take note of an error, also if the request that waited for it has gone."""
+    if not checking.cancelled():
+        checking.exception()
 
 
 def _digest(presented: PresentedCredential) -> bytes:

@@ -13,6 +13,7 @@ from postern.gateway.clients.session_setup import ClientSession
 from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.protocols.http.http1.http1_events import BodyData, BodyEnd
 from postern.protocols.http.http_heads import Headers, RequestHead, ResponseHead
+from postern.protocols.http.listener.http_credentials import PresentedCredential
 
 
 class ClientExchange(Protocol):
@@ -103,6 +104,22 @@ class HttpIdentity(Protocol):
         """Return the permit, at once or after approval. Raises the errors of admission."""
 
 
+@dataclass(frozen=True, slots=True)
+class KnownLogin:
+    """The credential of a connection's last request, after its check.
+
+    - `digest`: `CredentialScheme.login_digest` of that request.
+    - `since`: `LinkRegistry.changes` from before the check.
+    - `presented`: without its password.
+    """
+
+    digest: bytes
+    since: int
+    presented: PresentedCredential
+    identity: HttpIdentity
+    grant: Grant
+
+
 @dataclass(slots=True)
 class HttpVisitor:
     """The client of one connection, whatever the version.
@@ -110,6 +127,7 @@ class HttpVisitor:
     - `on_authenticated` is called for each request with a valid credential.
     - `failures` counts the others.
     - `identity` is that of a local port's client, which needs no credential.
+    - `login` is that of the last request with a credential.
     - `verified` are the checks of the credentials that it sent, each with `LinkRegistry.changes` from before it.
     """
 
@@ -118,7 +136,8 @@ class HttpVisitor:
     on_authenticated: Callable[[], None] = lambda: None
     failures: int = 0
     identity: HttpIdentity | None = None
-    verified: dict[bytes, tuple[int, asyncio.Task[Grant | None]]] = field(default_factory=dict)
+    login: KnownLogin | None = None
+    verified: dict[bytes, tuple[int, asyncio.Task[Grant]]] = field(default_factory=dict)
 
     @property
     def scheme(self) -> str:

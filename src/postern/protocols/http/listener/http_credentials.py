@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from postern.domain.identity.credential import is_username
@@ -24,6 +25,7 @@ OWN_HEADER: Final = b"postern-authorization"
 SECURE_COOKIE: Final = b"__Host-postern"
 PLAIN_COOKIE: Final = b"postern"  # without TLS, where browsers reject the prefix
 _AUTHORIZATION: Final = b"authorization"
+_LOGIN_HEADERS: Final = frozenset({OWN_HEADER, b"cookie", _AUTHORIZATION})
 _COOKIES: Final = frozenset({SECURE_COOKIE, PLAIN_COOKIE})
 _LOGIN_COOKIES: Final = (SECURE_COOKIE + b"-login-", PLAIN_COOKIE + b"-login-")
 MAX_LENGTH: Final = 1_000  # characters of a credential
@@ -58,6 +60,17 @@ def credential_of(head: RequestHead, *, tls: bool) -> PresentedCredential | None
     return found if found is not None and is_username(found.username) else None
 
 
+def login_digest(head: RequestHead) -> bytes:
+    """Return a hash of everything that `credential_of` reads, so that connections need not keep passwords; nothing if
+    there is none of it."""
+    parts: list[bytes] = []
+    for name, value in head.headers:
+        if name in _LOGIN_HEADERS:
+            parts.append(name)
+            parts.append(value)
+    return blake2b(b"\0".join(parts), digest_size=32).digest() if parts else b""
+
+
 def without_credential(head: RequestHead, used: PresentedCredential | None) -> RequestHead:
     """Return the request without what is Postern's: the own header and cookies, and `Authorization` if the credential
     came in it, or is there as well."""
@@ -76,15 +89,17 @@ def without_credential(head: RequestHead, used: PresentedCredential | None) -> R
 def without_own_cookies(head: ResponseHead) -> ResponseHead:
     """Return an application's response without cookies that would replace Postern's. Browsers send a cookie without a
     name as its value alone, which can look like one with a name."""
-    headers = tuple(
-        pair for pair in head.headers if pair[0] != b"set-cookie" or not _is_own(_name_of(_strip_start(pair[1])))
-    )
-    return head if len(headers) == len(head.headers) else head.with_headers(headers)
+    own = [pair for pair in head.headers if pair[0] == b"set-cookie" and _is_own(_name_of(_strip_start(pair[1])))]
+    if not own:
+        return head
+    return head.with_headers(tuple([pair for pair in head.headers if pair not in own]))
 
 
 def _is_the_same(value: bytes, used: PresentedCredential | None) -> bool:
     if used is None:
         return False
+    if used.source == _AUTHORIZATION:
+        return True  # there was only one
     found = _of_header([value], _AUTHORIZATION)
     return found is not None and found.username == used.username
 

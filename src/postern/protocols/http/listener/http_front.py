@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
+from postern.domain.secret import Secret
 from postern.domain.sessions.session import EndReason
 from postern.errors import Denied, PosternError, Unauthenticated
+from postern.gateway.clients.failed_logins import TooManyFailedLogins
 from postern.gateway.engine import Engine
 from postern.gateway.session_opening import SessionAborted
 from postern.protocols.gateway_queries import TargetRefused
@@ -32,10 +34,12 @@ from postern.protocols.http.listener.http_client_exchange import (
     HttpIdentity,
     HttpLoginPages,
     HttpVisitor,
+    KnownLogin,
     ReadExchange,
     is_browser,
 )
 from postern.protocols.http.listener.http_credentials import PresentedCredential
+from postern.protocols.http.listener.http_link import HttpLink
 from postern.protocols.http.listener.http_pages import (
     error_response,
     for_reader,
@@ -94,30 +98,41 @@ class HttpFront:
             _require_local(head.authority)
             await self._forward(exchange, client, client.identity, None)
             return
-        if self._browser_login is not None and head.path.startswith(OWN_PATHS):
+        if self._browser_login is not None and head.target.startswith(OWN_PATHS):
             form = await _read_body(exchange, _MOST_FORM)
             response = await self._browser_login.handle(head, form, client)
             await self._answer(exchange, response or error_response(404, "there is no such page of the gateway"))
             return
-        presented = self._scheme.read(head, tls=client.tls)
-        identity = await self._identify(exchange, client, presented)
-        if identity is not None:
+        digest = self._scheme.login_digest(head)
+        known = client.login
+        if known is None or not digest or known.digest != digest or known.since != self._engine.links.changes:
+            presented = self._scheme.read(head, tls=client.tls)
+            known = await self._identify(exchange, client, presented, digest)
+        elif self._browser_login is not None:
+            known = await self._identify(exchange, client, known.presented, digest, known)
+        if known is not None:
             client.on_authenticated()
-            await self._forward(exchange, client, identity, presented)
+            await self._forward(exchange, client, known.identity, known.presented)
 
     async def _identify(
-        self, exchange: ClientExchange, client: HttpVisitor, presented: PresentedCredential | None
-    ) -> HttpIdentity | None:
-        """Return whose request it is; None if it was answered. Raises Unauthenticated."""
-        assert self._authentication is not None
-        error = Unauthenticated(NO_CREDENTIAL)
+        self,
+        exchange: ClientExchange,
+        client: HttpVisitor,
+        presented: PresentedCredential | None,
+        digest: bytes,
+        known: KnownLogin | None = None,
+    ) -> KnownLogin | None:
+        """Return whose request it is, which can be `known`; None if it was answered. Raises Unauthenticated,
+        TooManyFailedLogins."""
+        error: PosternError = Unauthenticated(NO_CREDENTIAL)
         if presented is not None:
             try:
-                identity = await self._authentication.identify(presented, client)
+                login = known or await self._check(client, presented, digest)
                 if self._browser_login is not None:
-                    self._browser_login.require_usable(exchange.head, presented.source, identity.grant)
-                return identity
-            except Unauthenticated as wrong:
+                    self._browser_login.require_usable(exchange.head, presented.source, login.grant)
+                return login
+            except (Unauthenticated, TooManyFailedLogins) as wrong:
+                log.info("a request of client %s was rejected: %s", client.peer, wrong.message)
                 error = wrong
         client.failures += 1
         if presented is not None or client.failures >= MOST_FAILURES:
@@ -129,6 +144,14 @@ class HttpFront:
                 return None
         raise error
 
+    async def _check(self, client: HttpVisitor, presented: PresentedCredential, digest: bytes) -> KnownLogin:
+        """Check a password, unless that was done on this connection. Raises Unauthenticated, TooManyFailedLogins."""
+        assert self._authentication is not None
+        identity = await self._authentication.identify(presented, client)
+        without_password = presented._replace(password=Secret(""))
+        client.login = KnownLogin(digest, identity.since, without_password, identity, identity.grant)
+        return client.login
+
     async def _forward(
         self,
         exchange: ClientExchange,
@@ -136,27 +159,23 @@ class HttpFront:
         identity: HttpIdentity,
         presented: PresentedCredential | None,
     ) -> None:
-        exchange, head = await self._accept(exchange, presented)
-        metadata = {
-            "client_address": client.peer,
-            "client_tls": "yes" if client.tls else "no",
-            "application_name": first_value(head.headers, b"user-agent").decode("latin-1"),
-        }
-        with _signs_of_life(exchange, self._scheme.patience_of(exchange.head)):
-            await self._run_in_session(exchange, client, identity, head, metadata)
+        if self._scheme.max_body is None:
+            head = self._scheme.accept(exchange.head, presented, b"")
+        else:
+            exchange, head = await self._read_and_accept(exchange, presented, self._scheme.max_body)
+        patience = self._scheme.patience_of(exchange.head)
+        if patience is None:
+            await self._run_in_session(exchange, client, identity, head)
+            return
+        with _signs_of_life(exchange, patience):
+            await self._run_in_session(exchange, client, identity, head)
 
     async def _run_in_session(
-        self,
-        exchange: ClientExchange,
-        client: HttpVisitor,
-        identity: HttpIdentity,
-        head: RequestHead,
-        metadata: Mapping[str, str],
+        self, exchange: ClientExchange, client: HttpVisitor, identity: HttpIdentity, head: RequestHead
     ) -> None:
-        patience = BROWSER_PATIENCE if is_browser(exchange.head) else None
         for is_last_attempt in (False, True):
             try:
-                session = await self._sessions.session_of(identity, client.peer, metadata, patience=patience)
+                session = self._sessions.find(identity) or await self._open_session(exchange, client, identity, head)
                 await self._run(exchange, client, session, head)
                 return
             except ReviewPending as pending:
@@ -167,37 +186,47 @@ class HttpFront:
                 if is_last_attempt or ended.reason is not EndReason.IDLE or exchange.has_begun:
                     raise
 
-    async def _accept(
-        self, exchange: ClientExchange, presented: PresentedCredential | None
+    async def _open_session(
+        self, exchange: ClientExchange, client: HttpVisitor, identity: HttpIdentity, head: RequestHead
+    ) -> HttpSession:
+        metadata = {
+            "client_address": client.peer,
+            "client_tls": "yes" if client.tls else "no",
+            "application_name": first_value(head.headers, b"user-agent").decode("latin-1"),
+        }
+        patience = BROWSER_PATIENCE if is_browser(exchange.head) else None
+        return await self._sessions.session_of(identity, client.peer, metadata, patience=patience)
+
+    async def _read_and_accept(
+        self, exchange: ClientExchange, presented: PresentedCredential | None, most: int
     ) -> tuple[ClientExchange, RequestHead]:
-        """Return the request to forward, and the exchange with its body. Raises PosternError."""
-        scheme, head = self._scheme, exchange.head
-        if scheme.max_body is None:
-            return exchange, scheme.accept(head, presented, b"")
-        body = await _read_body(exchange, scheme.max_body)
-        head = replace(scheme.accept(head, presented, body), length=len(body))
+        """Return the request to forward, and the exchange with its body, which was read. Raises PosternError."""
+        body = await _read_body(exchange, most)
+        head = replace(self._scheme.accept(exchange.head, presented, body), length=len(body))
         return ReadExchange(exchange, body), head
 
     async def _run(
         self, exchange: ClientExchange, client: HttpVisitor, session: HttpSession, head: RequestHead
     ) -> None:
         shared = session.shared
-        with shared.exchange():
+        shared.begin_exchange()
+        link: HttpLink | None = None
+        reusable = False
+        try:
             link = await session.lease()
-            link.uses += 1
-            reusable = False
-            try:
-                number = shared.next_number()  # only now: numbers must rise on each link
-                origin = f"{client.scheme}://{exchange.head.authority}"
-                rewriting = _rewriting(origin, link.origin, client.peer)
-                reusable = await HttpRelay(exchange, link, head, rewriting, number).run()
-            except ExchangeFailed as failed:
-                if failed.message:
-                    raise
-                shared_text = shared.end_text or "the connection to the application ended before it answered"
-                raise ExchangeFailed(failed.status, shared_text) from None
-            finally:
+            number = shared.next_number()  # only now: numbers must rise on each link
+            origin = f"{client.scheme}://{exchange.head.authority}"
+            rewriting = _rewriting(origin, link.origin, client.peer)
+            reusable = await HttpRelay(exchange, link, head, rewriting, number).run()
+        except ExchangeFailed as failed:
+            if failed.message:
+                raise
+            shared_text = shared.end_text or "the connection to the application ended before it answered"
+            raise ExchangeFailed(failed.status, shared_text) from None
+        finally:
+            if link is not None:
                 session.release(link, reusable=reusable)
+            shared.end_exchange()
 
     async def _answer_error(
         self,
@@ -212,7 +241,7 @@ class HttpFront:
             return
         if isinstance(error, HttpSyntaxError):
             exchange.is_last = True
-        if isinstance(error, Unauthenticated):
+        if isinstance(error, Unauthenticated | TooManyFailedLogins):
             self._engine.turned_away(error)
         own = self._scheme.answer(exchange.head, error)
         if own is None:
@@ -228,11 +257,8 @@ class HttpFront:
 
 
 @contextmanager
-def _signs_of_life(exchange: ClientExchange, patience: float | None) -> Iterator[None]:
+def _signs_of_life(exchange: ClientExchange, patience: float) -> Iterator[None]:
     """Reassure a client every `patience` seconds until its response begins: a review can take longer than it waits."""
-    if patience is None:
-        yield
-        return
     task = asyncio.get_running_loop().create_task(_reassure(exchange, patience))
     try:
         yield

@@ -63,6 +63,7 @@ class _UndecidedClient:
 
     def __init__(self, stream: HttpStream, client: HttpVisitor, serve: ServeExchange) -> None:
         self._stream = stream
+        self._stream.serves_half_closed = True
         self._client = client
         self._serve = serve
         self._chosen: HttpConnection | None = None
@@ -78,6 +79,8 @@ class _UndecidedClient:
             self._stream.close()
             return
         chosen = Http2Client if begin == _HTTP2_PREFACE else Http1Client
+        if chosen is Http2Client:
+            self._stream.require_both_directions()
         self._chosen = chosen(self._stream, self._client, self._serve)
         await self._chosen.run()
 
@@ -144,6 +147,7 @@ class HttpGate:
 
     async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None:
         """Serve a client on the protocol's port, which sends a credential with each request."""
+        stream.half_open = True  # a client can close its direction after its request
         tls = await stream.peek(1) == _TLS_RECORD
         if tls:
             try:

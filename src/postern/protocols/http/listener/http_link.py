@@ -11,19 +11,25 @@ from collections import deque
 from typing import Any, Final
 
 from postern.errors import ProtocolViolation
-from postern.protocols.http.http_frames import HttpFrame, HttpFrameReader
+from postern.protocols.http.http_frames import RESPONSE, HttpFrame, HttpFrameReader, read_response
+from postern.protocols.http.http_heads import ResponseHead
 
 _HIGH: Final = 256 * 1024  # bytes of frames that wait for the client
 _LOW: Final = 64 * 1024
 
 
-class HttpLink(asyncio.Transport):
-    """One link of a session. `origin` is the target's scheme and authority; `uses` counts its exchanges."""
+class HttpLink:
+    """One link of a session: an `asyncio.Transport`, which a compiled class cannot inherit from.
+
+    - `origin`: the target's scheme and authority.
+    - `free_since`: when its last exchange ended, by the loop's clock.
+    - `response`: the head of the response that has arrived last.
+    """
 
     def __init__(self, origin: str) -> None:
-        super().__init__()
         self.origin = origin
-        self.uses = 0
+        self.free_since = 0.0
+        self.response: ResponseHead | None = None
         self._loop = asyncio.get_running_loop()
         self._driver: asyncio.Protocol | None = None
         self._reader = HttpFrameReader()
@@ -31,7 +37,7 @@ class HttpLink(asyncio.Transport):
         self._waiting = 0  # bytes in `_frames`
         self._is_throttled = False
         self._can_send = asyncio.Event()
-        self._arrived = asyncio.Event()
+        self._waiter: asyncio.Future[None] | None = None  # of `next_frame`
         self._closing = False
 
     # For an exchange
@@ -58,8 +64,11 @@ class HttpLink(asyncio.Transport):
         while not self._frames:
             if self._closing:
                 return None
-            self._arrived.clear()
-            await self._arrived.wait()
+            self._waiter = self._loop.create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
         frame = self._frames.popleft()
         self._waiting -= len(frame.payload)
         if self._is_throttled and self._waiting <= _LOW and self._driver is not None:
@@ -85,14 +94,15 @@ class HttpLink(asyncio.Transport):
         if self._closing:
             return
         try:
-            frames = self._reader.feed(bytes(data))
+            for frame in self._reader.feed(bytes(data)):
+                if frame.kind == RESPONSE:
+                    self.response = read_response(frame.payload)  # at once: it was encoded just now
+                self._frames.append(frame)
+                self._waiting += len(frame.payload)
         except ProtocolViolation:  # of our own wire
             self.close()
             return
-        for frame in frames:
-            self._frames.append(frame)
-            self._waiting += len(frame.payload)
-        self._arrived.set()
+        self._wake()
         if self._waiting > _HIGH and not self._is_throttled and self._driver is not None:
             self._is_throttled = True
             self._driver.pause_writing()
@@ -121,10 +131,15 @@ class HttpLink(asyncio.Transport):
             return
         self._closing = True
         self._can_send.set()
-        self._arrived.set()
+        self._wake()
         self._loop.call_soon(self._report_loss)
 
-    abort = close
+    def abort(self) -> None:
+        self.close()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def _report_loss(self) -> None:
         if self._driver is not None:

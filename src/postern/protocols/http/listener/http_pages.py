@@ -15,6 +15,7 @@ from postern.errors import (
     Unauthenticated,
     Unavailable,
 )
+from postern.gateway.clients.failed_logins import TooManyFailedLogins
 from postern.gateway.session_opening import SessionAborted
 from postern.protocols.http.http_heads import RequestHead, ResponseHead, first_value, without
 from postern.protocols.http.http_syntax import HttpSyntaxError
@@ -30,6 +31,7 @@ _TITLES: Final = {
     400: "This request is not valid",
     401: "Log in first",
     403: "Access denied",
+    429: "Too many failed logins",
     502: "The application did not answer",
     503: "Not available now",
     504: "The application did not answer in time",
@@ -40,6 +42,7 @@ _STATUSES: Final[tuple[tuple[type[PosternError], int], ...]] = (
     (Denied, 403),
     (NotFound, 403),
     (Invalid, 400),
+    (TooManyFailedLogins, 429),
     (TooMany, 503),
     (Unavailable, 502),
 )

@@ -21,7 +21,6 @@ from postern.protocols.http.http_frames import (
     data_frames,
     end_frame,
     read_failure,
-    read_response,
     read_trailers,
     request_frame,
 )
@@ -57,7 +56,7 @@ class HttpRelay:
         self._head = rewriting.request(head)
         self._rewriting = rewriting
         self._number = number
-        self._answered: asyncio.Future[bool] = asyncio.get_running_loop().create_future()  # True: by 101
+        self._answered: asyncio.Future[bool] | None = None  # True: by 101; only if the request has more than a head
 
     async def run(self) -> bool:
         """Run the exchange. Return whether the link can carry another. Raises ExchangeFailed, HttpSyntaxError for an
@@ -75,6 +74,7 @@ class HttpRelay:
         return await self._run_both(is_upgrade=bool(head.upgrade))
 
     async def _run_both(self, *, is_upgrade: bool) -> bool:
+        self._answered = asyncio.get_running_loop().create_future()
         upload = asyncio.get_running_loop().create_task(self._upload(is_upgrade=is_upgrade))
         download = asyncio.get_running_loop().create_task(self._receive())
         try:
@@ -84,7 +84,7 @@ class HttpRelay:
                 upload.result()
             await download
             if not upload.done():
-                await asyncio.wait((upload,), timeout=None if is_upgrade and self._answered.result() else _LATE_END)
+                await asyncio.wait((upload,), timeout=None if self._is_raw() else _LATE_END)
             return upload.done() and upload.exception() is None and not self._link.has_ended and not self._is_raw()
         finally:
             for task in (upload, download):
@@ -92,7 +92,7 @@ class HttpRelay:
             await asyncio.gather(upload, download, return_exceptions=True)
 
     def _is_raw(self) -> bool:
-        return self._answered.done() and self._answered.result()
+        return self._answered is not None and self._answered.done() and self._answered.result()
 
     async def _send(self, data: bytes) -> None:
         with suppress(ConnectionResetError):  # the response, or its absence, tells why
@@ -104,6 +104,7 @@ class HttpRelay:
         exchange, number = self._exchange, self._number
         if is_upgrade:
             await exchange.read()
+            assert self._answered is not None
             if not await asyncio.shield(self._answered):
                 await self._send(end_frame(REQUEST_END, number))
                 return
@@ -145,16 +146,17 @@ class HttpRelay:
             self._answer(is_raw=False)
 
     def _answer(self, *, is_raw: bool) -> None:
-        if not self._answered.done():
+        if self._answered is not None and not self._answered.done():
             self._answered.set_result(is_raw)
 
     def _first(self, frame: HttpFrame) -> ResponseHead:
+        head = self._link.response
         if frame.kind == FAILED:
             failure = read_failure(frame.payload)
             raise ExchangeFailed(504 if failure.code == "timeout" else 502, failure.message)
-        if frame.kind != RESPONSE:
+        if frame.kind != RESPONSE or head is None:
             raise ExchangeFailed(502, "the gateway could not read the response")
-        return read_response(frame.payload)
+        return head
 
     async def _next(self) -> HttpFrame:
         frame = await self._link.next_frame()

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import Connection
@@ -31,6 +31,7 @@ LINK_IDLE: Final = 30.0  # seconds that a link without a request is kept for the
 MOST_LINKS: Final = 100  # requests of one session that run at the same time …
 MOST_WAITING: Final = 200  # … and that wait for their turn
 LONGEST_WAIT: Final = 30.0  # seconds
+_TICK: Final = 0.001  # seconds by which a timer can be early
 
 
 class ReviewPending(PosternError):
@@ -74,15 +75,20 @@ class HttpSession:
     def __init__(self, engine: Engine, shared: SharedSession) -> None:
         self.shared = shared
         self._engine = engine
+        self._loop = asyncio.get_running_loop()
         self._slots = asyncio.Semaphore(MOST_LINKS)
         self._waiting = 0
-        self._free: list[HttpLink] = []
+        self._free: list[HttpLink] = []  # the one that was used last is at the end
+        self._closing_unused = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def lease(self) -> HttpLink:
         """Return a link for one exchange; `release` it once. Raises the errors of dialling, SessionAborted and
         TooMany."""
-        await self._wait_for_slot()
+        if self._slots.locked():
+            await self._wait_for_slot()
+        else:
+            await self._slots.acquire()
         try:
             self.shared.require_running()
             while self._free:
@@ -121,13 +127,20 @@ class HttpSession:
         """Keep a link without a request for the next one."""
         if link.has_ended:
             return
+        link.free_since = self._loop.time()
         self._free.append(link)
-        asyncio.get_running_loop().call_later(LINK_IDLE, self._close_unused, link, link.uses)
+        if not self._closing_unused:
+            self._closing_unused = True
+            self._loop.call_later(LINK_IDLE, self._close_unused)
 
-    def _close_unused(self, link: HttpLink, uses: int) -> None:
-        if link.uses == uses and link in self._free:
-            self._free.remove(link)
-            link.close()
+    def _close_unused(self) -> None:
+        """Close the links that have been free for LINK_IDLE, and come back when the next one has."""
+        now = self._loop.time()
+        while self._free and now - self._free[0].free_since >= LINK_IDLE - _TICK:
+            self._free.pop(0).close()
+        self._closing_unused = bool(self._free)
+        if self._free:
+            self._loop.call_later(self._free[0].free_since + LINK_IDLE - now, self._close_unused)
 
     def add(self, target: Target) -> HttpLink:
         """Run a link to a target that was dialled."""
@@ -140,7 +153,7 @@ class HttpSession:
 
     async def _run(self, link: HttpLink, target: Target) -> None:
         stream = StreamHandshake()
-        stream.connection_made(link)
+        stream.connection_made(cast("asyncio.Transport", link))
         try:
             await self._engine.run_link(self.shared, stream, target)
         except Exception:
@@ -170,14 +183,19 @@ class HttpSessions:
     _open: dict[Hashable, HttpSession] = field(default_factory=dict)
     _openings: dict[Hashable, _Opening] = field(default_factory=dict)
 
+    def find(self, identity: HttpIdentity) -> HttpSession | None:
+        """Return the session of a request if it is open."""
+        session = self._open.get(identity.key)
+        return session if session is not None and session.shared.end_reason is None else None
+
     async def session_of(
         self, identity: HttpIdentity, address: str, metadata: Mapping[str, str], *, patience: float | None = None
     ) -> HttpSession:
         """Return the session of a request. Raises the errors of admission and dialling; ReviewPending if it still waits
         for a review after `patience` seconds."""
         key = identity.key
-        session = self._open.get(key)
-        if session is not None and session.shared.end_reason is None:
+        session = self.find(identity)
+        if session is not None:
             return session
         if self.fronts.engine.links.is_stopping:
             raise Unavailable("the gateway is stopping; try again in a few seconds")

@@ -13,7 +13,7 @@ from typing import Final
 from postern.errors import ProtocolViolation
 from postern.protocols.http import http_frames as f
 from postern.protocols.http.content.charsets import Transcoder, codec_of
-from postern.protocols.http.content.content_codings import SUPPORTED, ContentDecoder
+from postern.protocols.http.content.content_codings import ContentDecoder, can_decode
 from postern.protocols.http.content.content_types import (
     BodyKind,
     ContentType,
@@ -37,7 +37,7 @@ class RecordedBody:
         self.size = 0
         self.type = ContentType("", "", BodyKind.UNKNOWN) if head is None else content_type_of(head.headers)
         codings = [] if head is None else encodings_of(head.headers)
-        self._is_known = all(coding in SUPPORTED for coding in codings) and len(codings) < 2
+        self._is_known = can_decode(codings)
         self._decoder = ContentDecoder(codings) if codings and self._is_known else None
         self._transcoder: Transcoder | None = None
         self._is_text: bool | None = None

@@ -26,16 +26,18 @@ from postern.transport.resets import reset_when_closed
 
 # A request that cannot be repeated does not use a connection that was idle for longer than this: applications close
 # idle connections, many after two to five seconds, and a request that crosses the end would be lost.
-FRESH: Final = 1.0
+FRESH = 1.0
 # Seconds that the application can still send after the client has ended its direction of an upgraded TLS connection,
 # which cannot be ended in one direction only.
-LAST_WORDS: Final = 5.0
+LAST_WORDS = 5.0
 # Requests whose body some applications do not read. Such an application would take the body for its next request, which
 # nobody has judged, so the connection carries no other.
 _OFTEN_WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS", "TRACE"})
 
 
-class Http1Upstream(asyncio.Protocol, Upstream):
+class Http1Upstream(Upstream):
+    """The connection; also an `asyncio.Protocol`, which a compiled class cannot inherit from."""
+
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None

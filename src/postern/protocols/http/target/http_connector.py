@@ -114,7 +114,7 @@ class HttpConnector:
             )
         connection: Http1Upstream | Http2TargetConnection
         connection = Http2TargetConnection(access.scheme, access.address) if chosen == H2 else Http1Upstream()
-        early.hand_over(connection)
+        early.hand_over(cast("asyncio.Protocol", connection))
         return connection
 
     async def _open_transport(self, versions: tuple[str, ...]) -> tuple[asyncio.Transport, _EarlyBytes]:

@@ -28,6 +28,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Final
 
+from mypy_extensions import mypyc_attr
+
 from postern.domain.durations import duration_text
 from postern.errors import PosternError, ProtocolViolation, Unavailable
 from postern.protocols.http import http_frames as m
@@ -51,9 +53,13 @@ _NEEDS_HTTP2: Final = (
 Connect = Callable[[RequestHead], Awaitable[Upstream]]
 
 
-class HttpTargetLink(asyncio.Transport):
-    """The transport. `upstream` is the connection that dialling has made. `connect` makes another one for a request,
-    within `timeout` seconds. `authority` is the `Host` of each request."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class HttpTargetLink:
+    """The transport: an `asyncio.Transport`, which a compiled class cannot inherit from.
+
+    `upstream` is the connection that dialling has made. `connect` makes another one for a request, within `timeout`
+    seconds. `authority` is the `Host` of each request.
+    """
 
     def __init__(
         self,
@@ -65,7 +71,6 @@ class HttpTargetLink(asyncio.Transport):
         *,
         timeout: float,
     ) -> None:
-        super().__init__()
         self._loop = asyncio.get_running_loop()
         self._upstream: Upstream | None = upstream
         self._connect = connect

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Hashable
+from typing import cast
 
 from postern.agent.agent_policy import LocalPolicy
 from postern.agent.secrets import ResolvedSecrets
@@ -53,7 +55,7 @@ class HttpTargets:
         )
         stream = StreamHandshake()
         link.set_protocol(stream)
-        stream.connection_made(link)
+        stream.connection_made(cast("asyncio.Transport", link))
         return Target(stream, {"scheme": origin.scheme, "authority": origin.authority}, release=connector.close)
 
     async def cancel(self, order: Order, secrets: ResolvedSecrets, process: int, key: bytes) -> None:

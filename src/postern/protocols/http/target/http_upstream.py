@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Protocol
 
+from mypy_extensions import mypyc_attr
+
 from postern.protocols.http.http_frames import TargetFailure
 from postern.protocols.http.http_heads import Headers, RequestHead, ResponseHead
 
@@ -41,6 +43,7 @@ class UpstreamUser(Protocol):
         """Pass on what was reported since the last call. Called after everything that one read has brought."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Upstream:
     """A connection to the application, or a stream of one. It carries one exchange after another, if `is_reusable`."""
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from mypy_extensions import mypyc_attr
+
 from postern.interception.events import Operation, Output, Rows
 from postern.interception.verdicts import Refuse
 from postern.protocols.http.http_frames import TargetFailure
@@ -47,6 +49,7 @@ class ReadRequest:
     body: bytes | None = None
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ResponseBodyReader:
     """Reads the body of one response. A base class and not a Protocol, because calls to it are compiled into direct
     ones.
@@ -79,6 +82,7 @@ class ClientMessage:
     forced: Refuse | None = None
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class UpgradedReader:
     """Reads both directions after 101. Methods raise ProtocolViolation for bytes that the new protocol forbids."""
 
@@ -94,6 +98,7 @@ class UpgradedReader:
         raise NotImplementedError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class HttpDialect:
     """One application protocol on HTTP. One object for each link."""
 

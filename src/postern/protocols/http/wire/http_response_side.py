@@ -88,7 +88,7 @@ class HttpResponseSide(Wire):
         head = self._with_warnings(head)
         recorded = redact_response(head)
         data = f.response_frame(exchange.number, head)
-        return RedactedOutput(data, data if recorded is head else f.response_frame(exchange.number, recorded))
+        return RedactedOutput(data, data if recorded is head else f.recorded_response_frame(exchange.number, recorded))
 
     def _with_warnings(self, head: ResponseHead) -> ResponseHead:
         if not self._warnings:

@@ -24,14 +24,14 @@ from postern.protocols.http.wire.frame_intake import FrameIntake
 from postern.protocols.http.wire.http_dialect import BodyNeed, ClientMessage, HttpDialect
 from postern.protocols.http.wire.http_exchange import HttpExchange, HttpRequest
 from postern.protocols.http.wire.http_response_side import HttpResponseSide
-from postern.protocols.wire_base import ACCESS_ENDED, KILLED, Request, Side
+from postern.protocols.wire_base import ACCESS_ENDED, KILLED, TARGET_GONE, Request, Side
 
 PAUSES: Final = 120  # calls of `flush` while nothing of a body arrives: 6 s to 2 min
 BEGINNING: Final = 64 * 1024
 """Bytes of a body that is too large which are read: they are recorded as evidence."""
 
 # What a failure says of the end of a session.
-_ENDS: Final = {KILLED: "killed", ACCESS_ENDED: "expired"}
+_ENDS: Final = {KILLED: "killed", ACCESS_ENDED: "expired", TARGET_GONE: "unavailable"}
 
 TOO_LARGE: Final = "size"
 """The rule of a refusal because of the size of a request's body."""

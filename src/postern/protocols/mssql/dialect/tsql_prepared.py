@@ -8,9 +8,9 @@ from typing import Final
 from postern.domain.rules.statement import Statement
 from postern.domain.targets.target_schema import TargetSchema
 from postern.domain.text import small_letters
-from postern.inspection.sql.sql_tokens import SqlToken, UnreadableSql, word
+from postern.inspection.sql.sql_tokens import SqlToken, UnreadableSql, key_at
 from postern.protocols.mssql.dialect.tsql_batches import readings, statements
-from postern.protocols.mssql.dialect.tsql_exec import PREPARED_PROCEDURES, TEXT_PROCEDURES, ExecCall, parse_exec
+from postern.protocols.mssql.dialect.tsql_exec import TEXT_PROCEDURES, parse_exec
 from postern.protocols.mssql.dialect.tsql_parser import TSqlParser, creates_code, judge_text, texts_of_batch
 from postern.protocols.mssql.dialect.tsql_texts import BatchTexts
 
@@ -48,8 +48,7 @@ class TSqlPreparedStatements:
 
     def matters_later(self, text: str) -> bool:
         """Return whether the text may prepare or execute a statement."""
-        small = small_letters(text)
-        return _PREPARES.search(small) is not None or _EXECUTES.search(small) is not None
+        return _may_prepare(text)
 
     def record_statement(self, text: str, *, by_protocol: bool = False) -> None:
         """Record a forwarded text, or one that the protocol prepares: the server numbers both alike."""
@@ -93,7 +92,7 @@ class TSqlPreparedStatements:
 
     def _find_prepared(self, text: str) -> list[str] | None:
         """Return the texts that a text prepares; None if one is unknown."""
-        if _PREPARES.search(small_letters(text)) is None:
+        if not _may_prepare(text):
             return []
         found: list[str] = []
         try:
@@ -113,20 +112,25 @@ class TSqlPreparedStatements:
         return found
 
 
+def _may_prepare(text: str) -> bool:
+    small = small_letters(text)
+    return "exec" in small or _PREPARES.search(small) is not None
+
+
 def _prepared_texts(tokens: list[SqlToken], known: BatchTexts) -> tuple[str, ...] | None:
-    call = _call(tokens)
-    if call is None or not call.runs_text:
+    """Return the texts that a statement prepares; None if it may prepare an unknown one."""
+    if tokens[0].key not in ("EXEC", "EXECUTE", "INSERT") and not tokens[0].is_name:
         return ()
-    texts = call.texts(known)
-    if call.procedure not in TEXT_PROCEDURES or call.procedure == "sp_executesql":
-        # It may prepare something by a text within its own: then that is not followed.
-        is_doubtful = texts is None or any(_PREPARES.search(small_letters(text)) for text in texts)
-        return None if is_doubtful else ()
-    return texts
-
-
-def _call(tokens: list[SqlToken]) -> ExecCall | None:
-    if tokens[0].key in ("EXEC", "EXECUTE"):
-        return parse_exec(tokens)
-    call = parse_exec([word("EXEC"), *tokens]) if tokens[0].is_name else None
-    return call if call is not None and call.procedure in (*TEXT_PROCEDURES, *PREPARED_PROCEDURES) else None
+    start = next((at for at, token in enumerate(tokens) if token.key in ("EXEC", "EXECUTE")), len(tokens))
+    is_call = start < len(tokens) and key_at(tokens, start + 1) != "AS"
+    if not is_call and _PREPARES.search(small_letters(tokens[0].text)) is None:
+        return ()
+    call = parse_exec(tokens[start:] if is_call else tokens)
+    if call.runs_text and not call.is_elsewhere:
+        texts = call.texts(known)
+        if call.procedure in TEXT_PROCEDURES and call.procedure != "sp_executesql":
+            return texts
+        # A text within it can prepare something, too; that is not followed.
+        return None if texts is None or any(map(_may_prepare, texts)) else ()
+    is_target_procedure = call.text is None and bool(call.name) and all(part.isascii() for part in call.name)
+    return () if is_target_procedure and _PREPARES.match(call.procedure) is None else None

@@ -20,7 +20,14 @@ from postern.protocols.mssql.dialect.tsql_texts import SERVER_VARIABLES
 from postern.protocols.mssql.lineage.tsql_builtins import CALM_VARIABLES, IDENTITY_VARIABLES
 from postern.protocols.mssql.lineage.tsql_lineage_catalogue import OTHER_DATABASE, TsqlState
 from postern.protocols.mssql.lineage.tsql_names import column_name
-from postern.protocols.mssql.lineage.tsql_spelling import FOREIGN, PLAIN, TEMPORARY, SpelledTsql, unknown_function_name
+from postern.protocols.mssql.lineage.tsql_spelling import (
+    ACTION,
+    FOREIGN,
+    PLAIN,
+    TEMPORARY,
+    SpelledTsql,
+    unknown_function_name,
+)
 
 # Nodes that consist of their parts. Functions are among them: `tsql_spelling` has renamed all but these.
 _PLAIN: Final = (
@@ -93,6 +100,8 @@ class TsqlExpressions:
 
     def _add_call(self, node: exp.Expr, expressions: list[rel.Expression]) -> None:
         name = unknown_function_name(node)
+        if name == ACTION:
+            return
         if name == PLAIN:
             if any(isinstance(each, exp.Star) for each in node.expressions):
                 expressions.append(rel.WholeRow())
@@ -315,9 +324,10 @@ def _column_title(value: exp.Expr) -> str | None:
     """Return a column's name, which is empty for one that is computed; None if it is unknown."""
     if isinstance(value, exp.Alias):
         return column_name(value.args["alias"].name)
-    if not isinstance(value, exp.Column):
-        return ""
-    return None if value.name.startswith("$") else column_name(value.name)
+    if isinstance(value, exp.Column):
+        return None if value.name.startswith("$") else column_name(value.name)
+    is_doubtful = isinstance(value, exp.Paren) or unknown_function_name(value) == ACTION
+    return None if is_doubtful else ""
 
 
 def _document(query: rel.Query) -> rel.Query:

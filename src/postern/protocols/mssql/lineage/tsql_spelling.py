@@ -23,6 +23,7 @@ from postern.protocols.mssql.lineage.tsql_builtins import BARE, CALLS, DATE_PART
 
 PLAIN: Final = "postern_plain"
 FOREIGN: Final = "postern_foreign"
+ACTION: Final = "postern_action"  # stands for $action
 TEMPORARY: Final = "\ue000"  # stands for the # of a temporary table, which sqlglot would drop
 
 Pure = Callable[[tuple[str, ...]], bool]
@@ -85,6 +86,8 @@ def _without_clauses(tokens: Sequence[SqlToken]) -> list[SqlToken]:
                 kept += [tokens[place], word("XML"), word("AUTO")]
             elif tokens[place].key == "AT":
                 kept.append(_PLUS)
+            elif tokens[place].key == "COLLATE":
+                kept += [_PLUS, _ONE]  # not a column any more, which has a name
             place = skipped
             continue
         kept.append(tokens[place])
@@ -213,7 +216,7 @@ class _Speller:
             self.variables[number] = token.text
             self.spelled.append(SqlToken(SqlTokenKind.VARIABLE, f"@{number}"))
         elif token.text.lower() == "$action":
-            self.spelled.append(_ONE)
+            self.spelled += [word(ACTION), _OPEN, _CLOSE]
         elif token.text == "?":
             self.spelled.append(token)
         else:

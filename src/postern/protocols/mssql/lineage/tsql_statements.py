@@ -63,6 +63,7 @@ from postern.protocols.mssql.lineage.tsql_lineage_catalogue import (
     TsqlState,
     merge_outs,
 )
+from postern.protocols.mssql.lineage.tsql_memory import LOST, TsqlMemory
 from postern.protocols.mssql.lineage.tsql_names import RULES, column_name
 from postern.protocols.mssql.lineage.tsql_outputs import OutputClause, without_output
 from postern.protocols.mssql.lineage.tsql_queries import TsqlContext, TsqlQueries
@@ -70,9 +71,7 @@ from postern.protocols.mssql.lineage.tsql_spelling import spell_query
 
 _ROUNDS: Final = 8  # readings of a batch with a loop
 _DEEPEST: Final = 4  # texts that run texts
-_NAMES: Final = 256  # temporary tables, cursors and changed names; further ones are unknown
 _ANY: Final = (Out(None, NOTHING, many=True),)
-_LOST: Final = (UNKNOWN,)
 _CHANGED: Final = frozenset({ObjectKind.TABLE, ObjectKind.FUNCTION})
 _NO_SCHEMA: Final[tuple[str, ...]] = ()
 
@@ -115,16 +114,13 @@ class TsqlStatements:
         repeats: bool = False,
     ) -> None:
         self._catalogue = catalogue
-        self._state = state
+        self._memory = TsqlMemory(state)
         self._path = path or (*catalogue.schema.search_path, DEFAULT_SCHEMA)
         self._parameters = parameters
         self._work = work or WorkBudget()
         self._depth = depth
         self._repeats = repeats
         self._judging = Judging(words.GRAMMAR, words.FUNCTIONS, catalogue.schema)
-        self._temps: dict[str, Outs] = dict(state.temps)
-        self._cursors: dict[str, Outs] = dict(state.cursors)
-        self._cursor_queries: dict[str, list[list[SqlToken]]] = {}
         self._variables = BatchVariables(parameters)
         self._texts = BatchTexts()
         self._answers: dict[Outs, None] = {}
@@ -135,27 +131,9 @@ class TsqlStatements:
         """Return the analysis. Raises TooMuch for a loop that does not settle."""
         for batch in batches:
             self._batch(batch, loops=self._repeats or has_loop(batch) or len(batches) > 1)
-        if self._state.planned:
-            self._answers[_LOST] = None  # a plan, which quotes values
-        return TsqlRead(tuple(self._answers), self.state(), tuple(self._variables.put.items()))
-
-    def state(self) -> TsqlState:
-        temps = {name: outs for name, outs in self._temps.items() if not name.startswith("@")}
-        is_full = max(len(temps), len(self._cursors), len(self._state.names)) > _NAMES
-        return replace(
-            self._state,
-            temps=frozenset() if is_full else frozenset(temps.items()),
-            cursors=frozenset() if is_full else frozenset(self._lasting_cursors().items()),
-            lost=self._state.lost or is_full,
-            everything=self._state.everything or is_full,
-        )
-
-    def _lasting_cursors(self) -> dict[str, Outs]:
-        """Return the cursors for later texts, which may fetch what temporary tables have by then."""
-        return {
-            name: _LOST if any(map(_is_over_temporary, self._cursor_queries.get(name, ()))) else outs
-            for name, outs in self._cursors.items()
-        }
+        if self._memory.flags.planned:
+            self._answers[LOST] = None  # a plan, which quotes values
+        return TsqlRead(tuple(self._answers), self._memory.state(), tuple(self._variables.put.items()))
 
     def definition(self, text: str) -> list[Out]:
         """Return the columns of a view."""
@@ -178,10 +156,10 @@ class TsqlStatements:
         self._loops = loops
         self._variables = BatchVariables(self._parameters)
         self.control = NOTHING
-        self._temps = {name: outs for name, outs in self._temps.items() if not name.startswith("@")}
+        self._memory.begin_batch()
         pieces = statements(batch)
         for _ in range(_ROUNDS if loops else 1):
-            before = (self.state(), self._temps.copy(), dict(self._variables.put), self.control)
+            before = (self._memory.state(), self._memory.temps.copy(), dict(self._variables.put), self.control)
             self._texts = texts_of_batch(batch)
             for tokens in pieces:
                 if creates_code(tokens):
@@ -189,7 +167,7 @@ class TsqlStatements:
                     break
                 self._statement(tokens)
                 self._texts.learn(tokens)
-            if before == (self.state(), self._temps, self._variables.put, self.control):
+            if before == (self._memory.state(), self._memory.temps, self._variables.put, self.control):
                 return
         if loops:
             raise TooMuch
@@ -200,12 +178,12 @@ class TsqlStatements:
             self._read_statement(tokens)
         except UnreadableSql:
             # The target may understand what cannot be read here. It leaves a variable as it is, unless it names it.
-            self._lose()
+            self._memory.lose()
             for token in tokens:
                 if is_user_variable(token):
                     self._variables.assign(variable_name(token), None)
-                    self._write(variable_name(token), None)
-            self._answer(_LOST)
+                    self._memory.write(variable_name(token), None)
+            self._answer(LOST)
 
     def _read_statement(self, tokens: list[SqlToken]) -> None:
         verb, entry = verb_of(tokens), by_first_words(tokens, words.STATEMENTS)
@@ -226,13 +204,13 @@ class TsqlStatements:
         """Analyse a statement without a query."""
         first = tokens[0].key
         if first in ("REVERT", "SETUSER") or (first in ("EXEC", "EXECUTE") and key_at(tokens, 1) == "AS"):
-            self._state = replace(self._state, as_other=True)
+            self._memory.change(as_other=True)
         elif first == "DBCC":
-            self._state = replace(self._state, numbered=True)
+            self._memory.change(numbered=True)
         elif first == "BULK":
             self._load(tokens)
         elif first == "RECEIVE" or (first == "WAITFOR" and key_at(tokens, 1) == "("):
-            self._answer(_LOST)
+            self._answer(LOST)
         elif first in ("BEGIN", "END", "ELSE") and not _is_block_edge(tokens):
             place = 1 + (key_at(tokens, 1) in ("TRY", "CATCH"))
             if key_at(tokens, place) != "THROW":
@@ -241,19 +219,13 @@ class TsqlStatements:
         for token in assigned_variables(tokens):
             self._variables.assign(variable_name(token), None)
         if effects & {Effect.ADMIN, Effect.READ} and first not in ("RAISERROR",):
-            self._answer(_LOST)
+            self._answer(LOST)
 
     def _load(self, tokens: list[SqlToken]) -> None:
         """Analyse BULK INSERT: a file can contain anything."""
         parts, _ = dotted_name(tokens, 2)
         if parts:
-            self._write(parts[-1], None)
-
-    def _lose(self) -> None:
-        """Record that code ran which cannot be analysed."""
-        self._state = replace(self._state, lost=True, everything=True, queried=True, numbered=True, elsewhere=True)
-        self._temps = dict.fromkeys(self._temps, _LOST)
-        self._cursors = dict.fromkeys(self._cursors, _LOST)
+            self._memory.write(parts[-1], None)
 
     def _answer(self, outs: Outs) -> None:
         if self.control != NOTHING:
@@ -265,16 +237,16 @@ class TsqlStatements:
     def _pure(self, parts: tuple[str, ...]) -> bool:
         name = parts[-1].upper() if len(parts) == 1 else ""
         if name in builtins.IDENTITY_FUNCTIONS:
-            return not (self._state.numbered or self._state.lost)
+            return not (self._memory.flags.numbered or self._memory.flags.lost)
         if name in builtins.SESSION_FUNCTIONS:
-            return not (self._state.queried or self._state.lost)
-        return self._catalogue.pure(parts, self._state)
+            return not (self._memory.flags.queried or self._memory.flags.lost)
+        return self._catalogue.pure(parts, self._memory.flags)
 
     def _tables(self) -> SessionTables:
-        return SessionTables(self._catalogue, self._state, self._path, self._temps)
+        return SessionTables(self._catalogue, self._memory.flags, self._path, self._memory.temps)
 
     def _context(self) -> TsqlContext:
-        return TsqlContext(self._state, self._work, self._tables().knows)
+        return TsqlContext(self._memory.flags, self._work, self._tables().knows)
 
     def _resolver(self) -> LineageResolver:
         return LineageResolver(RULES, self._tables(), self._work, self._variables, repeats=self._loops)
@@ -324,7 +296,10 @@ class TsqlStatements:
         into = first.args.get("into")
         if isinstance(into, exp.Into):
             table = queries.table_name(into.this)
-            self._make(table, tuple(outs))
+            if table is None:
+                raise UnreadableSql("the table that it creates is not understood")
+            columns = tuple([Out(out.name, union([out.sources, self.control]), out.many) for out in outs])
+            self._memory.make(table.name, columns)
         elif any(names):
             self._spread_control(names)
         else:
@@ -335,39 +310,14 @@ class TsqlStatements:
             if name and self.control != NOTHING:
                 self._variables.assign(fold_identifier(name), self.control)
 
-    def _make(self, table: rel.TableName | None, outs: Outs) -> None:
-        """Record SELECT … INTO a table."""
-        if table is None:
-            raise UnreadableSql("the table that it creates is not understood")
-        if not table.name.startswith("#"):
-            self._state = replace(self._state, names=self._state.names | {fold_identifier(table.name)})
-            return
-        name = fold_identifier(table.name)
-        columns = tuple([Out(out.name, union([out.sources, self.control]), out.many) for out in outs])
-        self._temps[name] = _LOST if name.startswith("##") else merge_outs(self._temps.get(name), columns)
-
     def write(self, name: str, sources: Sources, columns: Sequence[str] = ()) -> None:
         """Record that a temporary table or table variable may get values from these sources, in these columns or in
         any."""
-        self._write(name, union([sources, self.control]), columns)
-
-    def _write(self, name: str, sources: Sources, columns: Sequence[str] = ()) -> None:
-        folded = fold_identifier(name)
-        if not folded.startswith(("#", "@")) or (sources == NOTHING and folded in self._temps):
-            return
-        outs = self._temps.get(folded, _ANY if folded.startswith("@") else _LOST)
-        written = frozenset(columns)
-        is_exact = bool(written) and not any(out.many for out in outs) and written <= {out.name for out in outs}
-        self._temps[folded] = tuple(
-            [
-                Out(out.name, union([out.sources, sources]), out.many) if not is_exact or out.name in written else out
-                for out in outs
-            ]
-        )
+        self._memory.write(name, union([sources, self.control]), columns)
 
     def columns_of(self, name: str) -> Outs | None:
         """Return the columns of a temporary table or table variable."""
-        return self._temps.get(fold_identifier(name))
+        return self._memory.temps.get(fold_identifier(name))
 
     def resolve(self, query: rel.Query) -> list[Out]:
         return self._resolve(query)
@@ -378,7 +328,7 @@ class TsqlStatements:
         queries = TsqlQueries(self._context(), spelled)
         outs = tuple(self._resolve(change.returning(queries.targets(spelled.tree.expressions))))
         if change.target is None:
-            outs = _LOST
+            outs = LOST
         if not output.into:
             self._answer(outs)
             return
@@ -399,7 +349,7 @@ class TsqlStatements:
         answers, self._answers = self._answers, before
         self.write(name, merge_sources([out for outs in answers for out in outs]))
         if output is not None:
-            self._answer(_LOST)
+            self._answer(LOST)
 
     # EXEC
 
@@ -428,11 +378,9 @@ class TsqlStatements:
 
     def _run_unknown(self, call: ExecCall) -> None:
         """Record a procedure of the target, which can read and change temporary tables and cursors."""
-        self._state = replace(self._state, lost=True, queried=True, numbered=True)
-        self._temps = {name: outs if name.startswith("@") else _LOST for name, outs in self._temps.items()}
-        self._cursors = dict.fromkeys(self._cursors, _LOST)
+        self._memory.lose_temporary()
         self._assign_outputs(call, None)
-        self._answer(_LOST)
+        self._answer(LOST)
 
     def _assign_outputs(self, call: ExecCall, sources: Sources) -> None:
         for argument in call.arguments:
@@ -445,12 +393,12 @@ class TsqlStatements:
         effects = words.PROCEDURES[call.procedure]
         self._assign_outputs(call, None)
         if call.procedure == "sp_set_session_context" and sources != NOTHING:
-            self._state = replace(self._state, queried=True)
+            self._memory.change(queried=True)
         if Effect.DDL in effects or Effect.GRANT in effects:
-            self._state = replace(self._state, everything=True)
-            self._temps = dict.fromkeys(self._temps, _LOST)  # sp_rename can exchange their columns
+            self._memory.change(everything=True)
+            self._memory.temps = dict.fromkeys(self._memory.temps, LOST)  # sp_rename can exchange their columns
         if Effect.ADMIN in effects or call.procedure == "sp_cursorfetch":
-            self._answer(_LOST)
+            self._answer(LOST)
         elif Effect.READ in effects:
             self._answer(_ANY)
 
@@ -458,15 +406,15 @@ class TsqlStatements:
         """Analyse the texts that EXEC or sp_executesql runs. Their variables are their own."""
         texts = call.texts(self._texts)
         if texts is None or self._depth >= _DEEPEST:
-            self._lose()
+            self._memory.lose()
             self._assign_outputs(call, None)
-            self._answer(_LOST)
+            self._answer(LOST)
             return
         outputs: list[Sources] = [self.control]
         for text in texts:
             inner = TsqlStatements(
                 self._catalogue,
-                self.state(),
+                self._memory.state(),
                 self._path,
                 union([sources, self.control]),
                 self._work,
@@ -474,9 +422,7 @@ class TsqlStatements:
                 repeats=self._loops,
             )
             read = inner.read(readings(text)[0])
-            self._state = read.state
-            self._temps |= {name: merge_outs(self._temps.get(name), outs) for name, outs in read.state.temps}
-            self._cursors |= dict(read.state.cursors)
+            self._memory.include(read.state)
             self.control = union([self.control, inner.control])
             outputs += [inner.control, *(put for _, put in read.variables)]
             for outs in read.answers:
@@ -495,7 +441,7 @@ class TsqlStatements:
     def _print(self, tokens: list[SqlToken]) -> None:
         """Analyse PRINT, RAISERROR, RETURN and THROW, whose values are no rows. Later, ERROR_NUMBER() may be one."""
         if union([self._argument([token]) for token in tokens]) != NOTHING:
-            self._state = replace(self._state, queried=True)
+            self._memory.change(queried=True)
         for token in assigned_variables(tokens):
             self._variables.assign(variable_name(token), None)
 
@@ -508,7 +454,7 @@ class TsqlStatements:
                 raise UnreadableSql("it declares something that is not a variable")
             place = 1 + (key_at(part, 1) == "AS")
             if key_at(part, place) == "TABLE":
-                self._temps.setdefault(variable_name(part[0]), self._columns_of_definition(part[place + 1 :]))
+                self._memory.temps.setdefault(variable_name(part[0]), self._columns_of_definition(part[place + 1 :]))
                 continue
             equals = next((at for at, token in enumerate(part) if token.key == "="), len(part))
             if equals < len(part):
@@ -538,20 +484,22 @@ class TsqlStatements:
             if token.key == "FOR" and key_at(query, at + 1) in ("UPDATE", "READ"):
                 end = at
         folded = fold_identifier(name.text)
-        self._cursor_queries.setdefault(folded, []).append(query[:end])
+        queries = self._memory.cursor_queries.setdefault(folded, [])
+        if query[:end] not in queries:
+            queries.append(query[:end])
         self._read_cursor(folded)
 
     def _read_cursor(self, name: str) -> None:
         """Read the queries of a cursor: it returns what temporary tables have when it is opened, or even fetched."""
-        for query in self._cursor_queries.get(name, ()):
+        for query in self._memory.cursor_queries.get(name, ()):
             outs = tuple(self._query_outs(query, verb_of(query)))
-            self._cursors[name] = merge_outs(self._cursors.get(name), outs)
+            self._memory.cursors[name] = merge_outs(self._memory.cursors.get(name), outs)
 
     def _fetch(self, tokens: list[SqlToken]) -> None:
         into = next((at for at, token in enumerate(tokens) if token.key == "INTO"), len(tokens))
         name = fold_identifier(tokens[into - 1].text) if into > 1 else ""
         self._read_cursor(name)
-        outs = _LOST if self._state.lost else self._cursors.get(name, _LOST)
+        outs = LOST if self._memory.flags.lost else self._memory.cursors.get(name, LOST)
         if into == len(tokens):
             self._answer(outs)
             return
@@ -572,18 +520,18 @@ class TsqlStatements:
             return
         setting = tokens[1].text.upper() if len(tokens) > 1 else ""
         if setting == "IDENTITY_INSERT":
-            self._state = replace(self._state, numbered=True)
+            self._memory.change(numbered=True)
         if setting.startswith("SHOWPLAN") or key_at(tokens, 2) in ("XML", "PROFILE"):
-            self._state = replace(self._state, planned=True)
+            self._memory.change(planned=True)
         # A value from a query, or columns that answers have beside those of the text.
         has_query = setting == "NO_BROWSETABLE" or any(token.key == "(" for token in tokens)
         if has_query or union([self._argument([token]) for token in tokens]) != NOTHING:
-            self._state = replace(self._state, queried=True)
+            self._memory.change(queried=True)
 
     def _use(self, tokens: list[SqlToken]) -> None:
         database = self._catalogue.schema.database
         if len(tokens) != 2 or not database or fold_identifier(tokens[1].text) != fold_identifier(database):
-            self._state = replace(self._state, elsewhere=True)
+            self._memory.change(elsewhere=True)
 
     def _define(self, tokens: list[SqlToken]) -> None:
         """Analyse CREATE, ALTER, DROP and their like: what they name means something else from now on."""
@@ -600,32 +548,32 @@ class TsqlStatements:
             return
         is_schema = kind in ("SCHEMA", "TYPE", "SEQUENCE") and key_at(tokens, 0) != "ALTER"
         if not changed and not is_schema:
-            self._state = replace(self._state, everything=True)
-        self._state = replace(self._state, names=self._state.names | changed)
+            self._memory.change(everything=True)
+        self._memory.flags = replace(self._memory.flags, names=self._memory.flags.names | changed)
 
     def _define_temporary(self, tokens: list[SqlToken], name: str) -> None:
         if tokens[0].key == "CREATE" and not name.startswith("##"):
             opening = next((at for at, token in enumerate(tokens) if token.key == "("), len(tokens))
             outs = self._columns_of_definition(tokens[opening:])
-            self._temps[name] = merge_outs(self._temps.get(name), outs)
-        elif tokens[0].key == "ALTER" and name in self._temps:
-            sources = merge_sources(self._temps[name]) if self._calls_nothing(tokens) else None
-            self._temps[name] = (Out(None, sources, many=True),)
+            self._memory.temps[name] = merge_outs(self._memory.temps.get(name), outs)
+        elif tokens[0].key == "ALTER" and name in self._memory.temps:
+            sources = merge_sources(self._memory.temps[name]) if self._calls_nothing(tokens) else None
+            self._memory.temps[name] = (Out(None, sources, many=True),)
         elif tokens[0].key == "CREATE":
-            self._temps[name] = _LOST
+            self._memory.temps[name] = LOST
 
     def _columns_of_definition(self, tokens: Sequence[SqlToken]) -> Outs:
         """Return the columns of a new table, from the bracket before them. A computed column may show any other, and a
         default what a function of the target returns."""
         if key_at(tokens, 0) != "(":
-            return _LOST
+            return LOST
         outs: list[Out] = []
         for part in split(tokens[1 : closing(tokens, 0)]):
             if not part or part[0].key in _CONSTRAINTS:
                 continue
             is_plain = part[0].is_name and self._calls_nothing(part)
             if key_at(part, 1) == "AS" or not is_plain:
-                return _ANY if is_plain else _LOST
+                return _ANY if is_plain else LOST
             outs.append(Out(column_name(part[0].text), NOTHING))
         return tuple(outs)
 
@@ -640,10 +588,6 @@ class TsqlStatements:
 _ONE: Final = SqlToken(SqlTokenKind.NUMBER, "1")
 _BLOCKS: Final = frozenset({"TRY", "CATCH", "TRAN", "TRANSACTION", "DISTRIBUTED", "DIALOG", "CONVERSATION"})
 _CONSTRAINTS: Final = frozenset({"CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN", "INDEX", "PERIOD"})
-
-
-def _is_over_temporary(query: Sequence[SqlToken]) -> bool:
-    return any(token.text.startswith(("#", "@")) for token in query)
 
 
 def _only_batch(text: str) -> list[SqlToken]:

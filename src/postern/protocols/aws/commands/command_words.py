@@ -19,7 +19,7 @@ _ESCAPED: Final = re.compile(r"\\([\"\\`$])|\\\r?\n")
 _SUBSTITUTION: Final = re.compile(r"(?<!\\)\$[({]")
 
 
-class CloudwatchCommandError(ValueError):
+class AwsCommandError(ValueError):
     """A script that cannot be read. `offset` is where, in characters."""
 
     def __init__(self, message: str, offset: int) -> None:
@@ -35,6 +35,8 @@ class CloudwatchCommandError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CommandWord:
+    """A word without its quotes. One that begins with a quote is no option, whatever is in it."""
+
     text: str
     start: int
     end: int
@@ -63,7 +65,7 @@ class WordReader:
         return self.pos >= len(self.text) or self.text[self.pos] in "\n;"
 
     def words(self) -> list[CommandWord]:
-        """Return the words up to the end of the statement. Raises CloudwatchCommandError."""
+        """Return the words up to the end of the statement. Raises AwsCommandError."""
         words: list[CommandWord] = []
         while not self.at_end_of_statement():
             words.append(self._word())
@@ -72,18 +74,17 @@ class WordReader:
     def _word(self) -> CommandWord:
         start = self.pos
         parts: list[str] = []
-        is_quoted = False
+        is_quoted = self.text[start] in "\"'"
         while self.pos < len(self.text) and self.text[self.pos] not in " \t\r\n;":
             sign = self.text[self.pos]
             if sign in "\"'":
-                is_quoted = True
                 parts.append(self._read_quoted(sign))
             elif sign == "\\":
                 parts.append(self._escape())
             else:
                 match = _BARE.match(self.text, self.pos)
                 if match is None:
-                    raise CloudwatchCommandError(
+                    raise AwsCommandError(
                         f"{sign!r} is for a shell, and there is none here; write it in single quotes", self.pos
                     )
                 parts.append(match[0])
@@ -93,17 +94,17 @@ class WordReader:
     def _read_quoted(self, sign: str) -> str:
         match = (_SINGLE if sign == "'" else _DOUBLE).match(self.text, self.pos)
         if match is None:
-            raise CloudwatchCommandError("a quote is not closed, or has a backtick in it", self.pos)
+            raise AwsCommandError("a quote is not closed, or has a backtick in it", self.pos)
         start, self.pos = self.pos, match.end()
         if sign == "'":
             return match[1]
         if _SUBSTITUTION.search(match[1]):
-            raise CloudwatchCommandError("a shell would replace a part of this text; write it in single quotes", start)
+            raise AwsCommandError("a shell would replace a part of this text; write it in single quotes", start)
         return _ESCAPED.sub(lambda escape: escape[1] or "", match[1])
 
     def _escape(self) -> str:
         escaped = self.text[self.pos + 1 : self.pos + 2]
         if not escaped:
-            raise CloudwatchCommandError("a backslash ends the script", self.pos)
+            raise AwsCommandError("a backslash ends the script", self.pos)
         self.pos += 2
         return "" if escaped == "\n" else escaped

@@ -12,18 +12,27 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Any, Final
 
-from postern.protocols.cloudwatch.queries.command_words import CloudwatchCommandError, CommandWord
+from postern.protocols.aws.commands.command_words import AwsCommandError, CommandWord
+from postern.protocols.aws.commands.operation_shapes import Parameters
 
 _FIRST_CAPITAL: Final = re.compile(r"(.)([A-Z][a-z]+)")
 _LAST_CAPITAL: Final = re.compile(r"([a-z0-9])([A-Z])")
 _PLURAL: Final = re.compile(r"[A-Z]{2,}s$")  # ARNs
 _SHORT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_.:/-]*)=(\"(?:[^\"\\]|\\.)*\"|[^,]*)(?:,|$)")
 _INPUT: Final = "--cli-input-json"
+# Options of the CLI itself, which choose where the target is and how results are shown.
+_UNSUPPORTED: Final = {
+    "--region": "the connection has a region; leave the option out",
+    "--profile": "the connection has its own credentials; leave the option out",
+    "--endpoint-url": "the connection has an endpoint; leave the option out",
+    "--query": "results cannot be queried here; leave the option out",
+}
+_IGNORED: Final = ("--no-cli-pager", "--no-verify-ssl", "--debug")
 
 
 @lru_cache(maxsize=2048)
@@ -34,6 +43,10 @@ def option_name(name: str) -> str:
     if plural is not None:
         name = f"{name[: plural.start()]}-{plural[0].lower()}"
     return _LAST_CAPITAL.sub(r"\1-\2", _FIRST_CAPITAL.sub(r"\1-\2", name)).lower()
+
+
+def _no_time(name: str, text: str) -> None:
+    return None
 
 
 class OptionReader:
@@ -49,14 +62,14 @@ class OptionReader:
                 continue
             name, equals, value = word.text.partition("=")
             if name in self._options:
-                raise CloudwatchCommandError(f"{name} is given twice", word.start)
+                raise AwsCommandError(f"{name} is given twice", word.start)
             values = []
             self._options[name] = (word, values)
             if equals:
                 values.append(CommandWord(value, word.start, word.end, True))
 
     def take_text(self, name: str) -> str | None:
-        """Return the value of an option, None if it is missing. Raises CloudwatchCommandError."""
+        """Return the value of an option, None if it is missing. Raises AwsCommandError."""
         given = self._options.pop(name, None)
         return None if given is None else _one(*given).text
 
@@ -67,18 +80,37 @@ class OptionReader:
     def take_flag(self, name: str) -> bool:
         given = self._options.pop(name, None)
         if given is not None and given[1]:
-            raise CloudwatchCommandError(f"{name} has no value", given[1][0].start)
+            raise AwsCommandError(f"{name} has no value", given[1][0].start)
         return given is not None
+
+    def drop_client_options(self) -> None:
+        """Leave out the options of the CLI itself. Raises AwsCommandError for those that would mean something."""
+        for name, why in _UNSUPPORTED.items():
+            if name in self._options:
+                raise AwsCommandError(why, self.place_of(name))
+        self.take_text("--output")
+        for name in _IGNORED:
+            self.take_flag(name)
+
+    def take_most(self, name: str = "--max-items") -> int:
+        """Return the value of an option that limits what is read, 0 if it is missing. Raises AwsCommandError."""
+        place = self.place_of(name)
+        text = self.take_text(name)
+        if text is None:
+            return 0
+        if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) == 0:
+            raise AwsCommandError(f"{name} must be a positive number", place)
+        return int(text)
 
     def place_of(self, name: str) -> int:
         given = self._options.get(name)
         return 0 if given is None else given[0].start
 
-    def read(self, shape: Mapping[str, str], times: Callable[[str, str], int | None]) -> dict[str, Any]:
-        """Return the remaining options as parameters of these types (`cloudwatch_shapes`). `times` reads numbers that
-        are times. Raises CloudwatchCommandError."""
+    def read(self, shape: Parameters, times: Callable[[str, str], int | None] = _no_time) -> dict[str, Any]:
+        """Return the remaining options as parameters of these types (`operation_shapes`). `times` reads numbers that
+        are times. Raises AwsCommandError."""
         if self.arguments:
-            raise CloudwatchCommandError(
+            raise AwsCommandError(
                 f"{self.arguments[0].text[:64]!r} does not belong to an option", self.arguments[0].start
             )
         parameters = self._read_input()
@@ -90,7 +122,7 @@ class OptionReader:
                 continue
             negated = names.get(f"--{option.removeprefix('--no-')}")
             if negated is None or not option.startswith("--no-") or shape[negated] != "b" or values:
-                raise CloudwatchCommandError(f"{option} is not an option of this command", word.start)
+                raise AwsCommandError(f"{option} is not an option of this command", word.start)
             parameters[negated] = False
         return parameters
 
@@ -101,13 +133,13 @@ class OptionReader:
         word = _one(*given)
         value = _json(word)
         if not isinstance(value, dict):
-            raise CloudwatchCommandError(f"{_INPUT} must be a JSON object", word.start)
+            raise AwsCommandError(f"{_INPUT} must be a JSON object", word.start)
         return value
 
 
 def _one(option: CommandWord, values: Sequence[CommandWord]) -> CommandWord:
     if len(values) != 1:
-        raise CloudwatchCommandError(f"{option.text} has one value", values[1].start if values else option.start)
+        raise AwsCommandError(f"{option.text} has one value", values[1].start if values else option.start)
     return values[0]
 
 
@@ -117,24 +149,24 @@ def _value(kind: str, option: CommandWord, values: Sequence[CommandWord], times:
             return True
         text = _one(option, values).text.lower()
         if text not in ("true", "false"):
-            raise CloudwatchCommandError(f"{option.text} is true or false", values[0].start)
+            raise AwsCommandError(f"{option.text} is true or false", values[0].start)
         return text == "true"
     if not kind.endswith("*"):
         return _scalar(kind, _one(option, values), times)
     if len(values) == 1 and values[0].text.lstrip().startswith("["):
         listed = _json(values[0])
         if not isinstance(listed, list):
-            raise CloudwatchCommandError(f"{option.text} is a list", values[0].start)
+            raise AwsCommandError(f"{option.text} is a list", values[0].start)
         return listed
     if not values:
-        raise CloudwatchCommandError(f"{option.text} has at least one value", option.start)
+        raise AwsCommandError(f"{option.text} has at least one value", option.start)
     return [_scalar(kind[0], value, times) for value in values]
 
 
 def _scalar(kind: str, word: CommandWord, times: Callable[[str], int | None]) -> Any:
     text = word.text
     if text.startswith(("file://", "fileb://")):
-        raise CloudwatchCommandError("files cannot be read here; write the content itself", word.start)
+        raise AwsCommandError("files cannot be read here; write the content itself", word.start)
     if kind == "s":
         return text
     if kind == "i":
@@ -151,7 +183,7 @@ def _whole(word: CommandWord, times: Callable[[str], int | None]) -> int:
         return int(word.text)
     moment = times(word.text)
     if moment is None:
-        raise CloudwatchCommandError(f"{word.text[:64]!r} is not a whole number", word.start)
+        raise AwsCommandError(f"{word.text[:64]!r} is not a whole number", word.start)
     return moment
 
 
@@ -161,7 +193,7 @@ def _decimal(word: CommandWord) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise CloudwatchCommandError(f"{word.text[:64]!r} is not a number", word.start)
+        raise AwsCommandError(f"{word.text[:64]!r} is not a number", word.start)
     return number
 
 
@@ -179,7 +211,7 @@ def _time(word: CommandWord) -> float:
     if moment is None and re.fullmatch(r"[0-9]{1,12}(?:\.[0-9]{1,6})?", word.text):
         moment = float(word.text)
     if moment is None:
-        raise CloudwatchCommandError(f"{word.text[:64]!r} is not a time, such as 2026-01-31T00:00:00Z", word.start)
+        raise AwsCommandError(f"{word.text[:64]!r} is not a time, such as 2026-01-31T00:00:00Z", word.start)
     return int(moment) if moment.is_integer() else moment
 
 
@@ -187,7 +219,7 @@ def _json(word: CommandWord) -> Any:
     try:
         return json.loads(word.text, object_pairs_hook=_unique, parse_constant=_refuse)
     except (ValueError, RecursionError):
-        raise CloudwatchCommandError("this is not valid JSON", word.start) from None
+        raise AwsCommandError("this is not valid JSON", word.start) from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -201,15 +233,23 @@ def _refuse(name: str) -> float:
     raise ValueError(name)
 
 
-def _short(word: CommandWord) -> dict[str, str]:
+def _short(word: CommandWord) -> dict[str, Any]:
     """Return an object in short: `Name=x,Value=y`."""
-    made: dict[str, str] = {}
+    made: dict[str, Any] = {}
     pos = 0
     while pos < len(word.text):
         match = _SHORT.match(word.text, pos)
         if match is None or match[1] in made:
-            raise CloudwatchCommandError("write an object as NAME=VALUE,NAME=VALUE or as JSON", word.start)
-        value = match[2]
-        made[match[1]] = re.sub(r"\\(.)", r"\1", value[1:-1]) if value.startswith('"') else value
+            raise AwsCommandError("write an object as NAME=VALUE,NAME=VALUE or as JSON", word.start)
+        made[match[1]] = _short_value(match[1], match[2])
         pos = match.end()
     return made
+
+
+def _short_value(name: str, text: str) -> Any:
+    """Return a value of an object in short. Its type follows from its name: `Enabled=true`, `ReadCapacityUnits=1`."""
+    if text.startswith('"'):
+        return re.sub(r"\\(.)", r"\1", text[1:-1])
+    if name.endswith("Enabled") and text in ("true", "false"):
+        return text == "true"
+    return int(text) if name.endswith("Units") and re.fullmatch(r"[0-9]{1,18}", text) else text
