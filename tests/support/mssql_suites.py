@@ -48,6 +48,7 @@ def pymssql_suite() -> Path:
 def run_pymssql_tests(folder: Path, file: str, login: dict[str, str], report: Path) -> None:
     """Run the tests of one file. `login` has server, port, username, password and database; `report` is written as
     JUnit does it."""
+    folder = Path(shutil.copytree(folder, report.with_suffix(".suite")))  # its settings are a file in it
     settings = "".join(f"{name} = {value.replace('%', '%%')}\n" for name, value in login.items())
     (folder / "tests" / "tests.cfg").write_text(f"[{_SECTION}]\n{settings}")
     options = ["-q", "-p", "no:cacheprovider", "-n", "0", f"--timeout={TEST_TIMEOUT}", "-c", "/dev/null", "--rootdir=."]
