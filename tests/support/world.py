@@ -19,7 +19,7 @@ from postern.domain.identity.login import ClientKind
 from postern.domain.identity.principal import Account, Principal
 from postern.domain.rules.trial import Answered, RecordedStatement, Step
 from postern.domain.secret import Secret
-from postern.domain.server import Endpoint, Listener, ServerConfig
+from postern.domain.server import NATIVE, Endpoint, Listener, ServerConfig
 from postern.domain.sessions.recorded import Exchange, Moment, Tail
 from postern.domain.sessions.results import Result
 from postern.domain.sessions.session import Session
@@ -28,6 +28,7 @@ from postern.domain.targets.connection import TERMINAL, Connection, ConnectionTy
 from postern.errors import NotFound
 from postern.integrations.identity.fetch import ProviderFetcher
 from postern.integrations.identity.saml_adapter import SamlAdapter
+from postern.protocols.registry import PROTOCOLS
 from postern.services.bundle import Services, build_services
 from postern.services.chat.chat_decisions import ChatFormClient
 from postern.services.identity.ldap_login import Ldap
@@ -52,17 +53,8 @@ from postern.wiring.parsers import PARSED, ParserJudge
 
 CLIENT = ClientFacts(ClientKind.API, "::1", "a test")
 API_URL = "http://localhost:7480"
-_PORTS = {
-    "postgres": 7432,
-    "mysql": 7306,
-    "mongodb": 7017,
-    "dynamodb": 7018,
-    "cloudwatch": 7019,
-    "httpproxy": 7080,
-    "ssh": 7422,
-    "tcp": 7460,
-}
-_LISTENERS = {name: Listener(True, Endpoint("127.0.0.1", port)) for name, port in _PORTS.items()}
+_TCP_PORT = 7460  # which has no default
+_LISTENERS = {name: Listener(True, Endpoint("127.0.0.1", PROTOCOLS[name].port or _TCP_PORT)) for name in NATIVE}
 _LOOPBACK = tuple(ipaddress.ip_network(text) for text in ("127.0.0.0/8", "::1/128"))
 MACHINE = MachineFacts(
     ServerConfig(_LISTENERS, api_url=API_URL), sink_networks=AllowedNetworks("POSTERN_SINK_NETWORKS", _LOOPBACK)

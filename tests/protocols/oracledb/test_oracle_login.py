@@ -299,7 +299,7 @@ def test_attack_clients_that_cannot_be_served(packets: tuple[bytes, ...], text: 
 def test_capabilities_are_lowered(place: int, value: int, expected: int) -> None:
     capabilities = bytearray(n.OFFERED)
     capabilities[place] = value
-    lowered = replace(n.own_types(), capabilities=bytes(capabilities)).lowered()
+    lowered = replace(n.own_types(), capabilities=bytes(capabilities)).lower()
     assert lowered.capabilities[place] == expected
 
 

@@ -47,12 +47,12 @@ def _decrypt(key: bytes, data: bytes) -> bytes:
     return decryptor.update(data) + decryptor.finalize()
 
 
-def _padded(data: bytes) -> bytes:
+def _pad(data: bytes) -> bytes:
     count = _BLOCK - len(data) % _BLOCK
     return data + bytes((count,)) * count
 
 
-def _unpadded(data: bytes) -> bytes:
+def _unpad(data: bytes) -> bytes:
     count = data[-1] if data else 0
     if not 1 <= count <= _BLOCK or data[-count:] != bytes((count,)) * count:
         raise ProtocolViolation("the client encrypted its password in an unknown form")
@@ -142,13 +142,13 @@ class OracleServerExchange:
         client = _decrypt(self.verifier.key, half)
         self._key = _session_key(client, self._half, self._salt, _COMBINING_ITERATIONS, 32)
         try:
-            return _unpadded(_decrypt(self._key, sealed))[_BLOCK:]
+            return _unpad(_decrypt(self._key, sealed))[_BLOCK:]
         except ProtocolViolation:
             return None
 
     def proof(self) -> str:
         """Return what proves to the client that the server knows its password. Call `open_password` first."""
-        return _encrypt(self._key, _padded(secrets.token_bytes(_BLOCK) + _SERVER_TO_CLIENT)).hex().upper()
+        return _encrypt(self._key, _pad(secrets.token_bytes(_BLOCK) + _SERVER_TO_CLIENT)).hex().upper()
 
 
 @dataclass(slots=True, repr=False)
@@ -191,7 +191,7 @@ class OracleClientExchange:
         if strong:
             speedy = _encrypt(self._key, secrets.token_bytes(_BLOCK) + strong)
             pairs.append(("AUTH_PBKDF2_SPEEDY_KEY", speedy.hex().upper(), 0))
-        password = _encrypt(self._key, _padded(secrets.token_bytes(_BLOCK) + self.password))
+        password = _encrypt(self._key, _pad(secrets.token_bytes(_BLOCK) + self.password))
         pairs.append(("AUTH_PASSWORD", password.hex().upper(), 0))
         return pairs
 

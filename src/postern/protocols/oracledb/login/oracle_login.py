@@ -344,7 +344,7 @@ async def connect(stream: Handshake, login: OracleTargetLogin) -> OracleTargetGr
     accepted = await _open(line, login)
     line.sdu = min(accepted.sdu, login.sdu)
     line.large = True
-    types = (login.types or n.own_types()).lowered()
+    types = (login.types or n.own_types()).lower()
     layout = types.layout
     line.send(n.client_protocol(_CLIENT_NAME))
     protocol = await line.message(_expecting(c.PROTOCOL, n.read_server_protocol))
@@ -369,7 +369,7 @@ async def _open(line: _Line, login: OracleTargetLogin) -> connects.TnsAccept:
         line.stream.write(request)
         packet = await line.packet()
         if packet.type == tns.ACCEPT:
-            return _checked(connects.parse_accept(packet.body))
+            return _require_clear(connects.parse_accept(packet.body))
         if packet.type == tns.REFUSE:
             reason = connects.parse_refuse(packet.body)
             code = descriptors.refusal_code(reason)
@@ -397,7 +397,7 @@ _REASONS: Final = {
 }
 
 
-def _checked(accepted: connects.TnsAccept) -> connects.TnsAccept:
+def _require_clear(accepted: connects.TnsAccept) -> connects.TnsAccept:
     if accepted.encryption_required:
         raise Unavailable(
             "the target requires native network encryption, which is not supported; "

@@ -66,8 +66,8 @@ def connect(descriptor: bytes, sdu: int, *, redirected: bool = False) -> bytes:
     early = min(sdu, _EARLY_SDU)
     head = b"".join(
         [
-            *[_packed(value) for value in (SPOKEN, LOWEST, _DONT_CARE, early, early, _CHARACTERISTICS, 0, 1)],
-            *[_packed(value) for value in (len(descriptor), _CONNECT_HEAD)],
+            *[_pack(value) for value in (SPOKEN, LOWEST, _DONT_CARE, early, early, _CHARACTERISTICS, 0, 1)],
+            *[_pack(value) for value in (len(descriptor), _CONNECT_HEAD)],
             bytes(4),
             bytes((_NO_NATIVE, _NO_NATIVE)),
             bytes(24),
@@ -95,7 +95,7 @@ def accept(sdu: int, version: int = SPOKEN) -> bytes:
     early = min(sdu, _EARLY_SDU)
     body = b"".join(
         [
-            *[_packed(value) for value in (version, _DONT_CARE, early, early, 1, 0, _ACCEPT)],
+            *[_pack(value) for value in (version, _DONT_CARE, early, early, 1, 0, _ACCEPT)],
             bytes((_NO_SERVICES, _NO_SERVICES)),
             bytes(8),
             sdu.to_bytes(4, "big") * 2,
@@ -122,7 +122,7 @@ def parse_accept(body: bytes) -> TnsAccept:
 
 def refuse(reason: bytes) -> bytes:
     """Encode a REFUSE, with a reason that `refusal_descriptor` makes."""
-    return tns.packet(tns.REFUSE, bytes(2) + _packed(len(reason)) + reason, large=False)
+    return tns.packet(tns.REFUSE, bytes(2) + _pack(len(reason)) + reason, large=False)
 
 
 def parse_refuse(body: bytes) -> bytes:
@@ -144,5 +144,5 @@ def _short(body: bytes, pos: int) -> int:
     return int.from_bytes(body[pos : pos + 2], "big")
 
 
-def _packed(value: int) -> bytes:
+def _pack(value: int) -> bytes:
     return value.to_bytes(2, "big")

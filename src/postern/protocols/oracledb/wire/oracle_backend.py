@@ -243,11 +243,11 @@ class OracleBackend(Wire):
             vector, after = read_row_header(reader, answer)
             # The gateway sends all values of each row, so there is no bit vector for the client.
             self._emit(b"".join([buf[start:vector], b"\0", buf[after : reader.pos]]))
-            self._passed(reader)
+            self._move_on(reader)
             return True
         read_answer_message(kind, reader, answer, self.layout, self.cursors)
         if kind == c.BIT_VECTOR:
-            self._passed(reader)
+            self._move_on(reader)
         else:
             self._pass(reader)
         return True
@@ -255,9 +255,9 @@ class OracleBackend(Wire):
     def _pass(self, reader: TtcReader) -> None:
         """Pass on the message that was read."""
         self._emit(self._buf[self._pos : reader.pos])
-        self._passed(reader)
+        self._move_on(reader)
 
-    def _passed(self, reader: TtcReader) -> None:
+    def _move_on(self, reader: TtcReader) -> None:
         self._pos = int(reader.pos)
         self._need = 1
 
@@ -295,7 +295,7 @@ class OracleBackend(Wire):
         error.spans = [(start - self._pos, end - self._pos) for start, end in error.spans]
         event = OracleErrorText(answer.exchange, data, error)
         if self.wants.output and not self.cutting:
-            self._passed(reader)
+            self._move_on(reader)
             self._flush(pieces)
             self._judged = event
             pieces.append(event)
@@ -315,7 +315,7 @@ class OracleBackend(Wire):
         if not (text and self.wants.output) or self.cutting:
             self._pass(reader)
             return True
-        self._passed(reader)
+        self._move_on(reader)
         self._flush(pieces)
         pieces.append(OracleWarning(answer.exchange, number, flags, text, is_counted=self.layout.counts_texts))
         return False
@@ -418,7 +418,7 @@ class OracleBackend(Wire):
         values = read_out_values(reader, answer, self.layout)
         if values.nested:
             store_nested(values.nested, answer, self.cursors)
-        self._passed(reader)
+        self._move_on(reader)
         layout = RowLayout(tuple(values.columns), self.layout)
         return self._show(answer, layout, self._buf, start, self._pos, values.spans, 1, pieces)
 
@@ -436,7 +436,7 @@ class OracleBackend(Wire):
             self._lob_size = 0
             self._lob = [] if is_wanted else None
             if is_wanted:
-                self._passed(reader)
+                self._move_on(reader)
             else:
                 self._pass(reader)
             return True
@@ -444,7 +444,7 @@ class OracleBackend(Wire):
         if not is_wanted:
             self._pass(reader)
             return True
-        self._passed(reader)
+        self._move_on(reader)
         return self._show_lob(answer, lob, data, pieces)
 
     def _show_lob(self, answer: OraclePendingAnswer, lob: LobCall, data: bytes, pieces: list[Piece]) -> bool:
@@ -472,7 +472,7 @@ class OracleBackend(Wire):
         if collected is None:
             self._pass(reader)
         else:
-            self._passed(reader)
+            self._move_on(reader)
             if self._lob_size > self.max_message:
                 self._withhold(
                     pieces,

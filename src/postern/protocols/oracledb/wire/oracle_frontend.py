@@ -181,7 +181,7 @@ class OracleFrontend(OracleBackend):
     def _judgeable(self, call: OracleCall) -> bytes | OracleCall:
         """Return the call as a request to evaluate, or its bytes if it needs no evaluation."""
         if call.is_unknown or call.unnamed:
-            return self._unsupported(call)
+            return self._refuse_unsupported(call)
         function = call.function
         if call.executes or function == c.FETCH:
             self._ask_statement(call)
@@ -234,7 +234,7 @@ class OracleFrontend(OracleBackend):
         text_of_call = _LOB_TEXTS[lob.operation]
         call.operations.append(Operation(call.exchange, text_of_call, RUN, values, continues=continues))
 
-    def _unsupported(self, call: OracleCall) -> OracleCall:
+    def _refuse_unsupported(self, call: OracleCall) -> OracleCall:
         call.exchange = self.next_exchange()
         if call.unnamed:
             call.forced = Refuse("cursor", f"cursor {call.cursor} is not open", "Execute its statement again.")

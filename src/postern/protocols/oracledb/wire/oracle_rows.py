@@ -194,14 +194,14 @@ class OracleRows(Rows):
         cells: Cells = []
         for cell in old:
             if cell not in changes:
-                changes[cell] = self._changed(described, cell, by)
+                changes[cell] = self._change(described, cell, by)
             cells.append(changes[cell])
         changed = [cell for cell, new in zip(old, cells, strict=True) if cell != new]
         if changed:
             self._new[column] = cells
         return len(changed), sum([len(cell) for cell in changed if cell is not None])
 
-    def _changed(self, described: OracleColumn, cell: bytes | None, by: Change) -> bytes | None:
+    def _change(self, described: OracleColumn, cell: bytes | None, by: Change) -> bytes | None:
         scalar = scalar_of(described)
         if isinstance(by, Fill):
             constant = by.constant(scalar)
@@ -236,12 +236,12 @@ class OracleRows(Rows):
                     continue
                 at = 2 * (row * width + column)
                 out.append(raw[copied : spans[at]])
-                out.append(self._packed(column, new[row]))
+                out.append(self._pack(column, new[row]))
                 copied = spans[at + 1]
         out.append(raw[copied : self._last])
         return b"".join(out)
 
-    def _packed(self, column: int, cell: bytes | None) -> bytes:
+    def _pack(self, column: int, cell: bytes | None) -> bytes:
         if self._rows.kinds[column] != OTHER:
             return pack_clr(cell)
         return _NULLS.get(self._rows.oracle[column].type, b"\0") if cell is None else cell

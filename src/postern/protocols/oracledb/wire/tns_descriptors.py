@@ -101,7 +101,7 @@ class _DescriptorParser:
     def end(self) -> None:
         self._skip()
         if self._pos != len(self._text):
-            raise ProtocolViolation(f"the connect descriptor goes on after its end, at character {self._pos}")
+            raise ProtocolViolation(f"the connect descriptor continues after its end, at character {self._pos}")
 
 
 def parse_descriptor(data: bytes) -> DescriptorNode:

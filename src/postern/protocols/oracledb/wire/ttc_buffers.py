@@ -77,7 +77,7 @@ class TtcReader:
     def ub8(self) -> int:
         return self._number(8, self.ub1())
 
-    def _signed(self, most: i64) -> int:
+    def _read_signed(self, most: i64) -> int:
         size = self.ub1()
         value = self._number(most, size & 0x7F)
         return -value if size & 0x80 else value
@@ -85,18 +85,18 @@ class TtcReader:
     def sb1(self, packed: bool) -> int:
         """Read a signed byte; `packed`: it has the form of larger numbers, as some clients negotiate."""
         if packed:
-            return self._signed(2)
+            return self._read_signed(2)
         value = self.ub1()
         return value - 256 if value > 127 else value
 
     def sb2(self) -> int:
-        return self._signed(2)
+        return self._read_signed(2)
 
     def sb4(self) -> int:
-        return self._signed(4)
+        return self._read_signed(4)
 
     def sb8(self) -> int:
-        return self._signed(8)
+        return self._read_signed(8)
 
     def raw(self, count: int) -> bytes:
         self._need(count)

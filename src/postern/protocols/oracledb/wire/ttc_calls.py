@@ -350,7 +350,7 @@ class CallReader:
         for place in call.sends:
             bind = binds[place]
             if place >= call.nulls:
-                reader.zeros(1, "a value for a bind that only comes back")
+                reader.zeros(1, "a value for a bind that is only returned")
                 continue
             if not bind.is_array:
                 values[place] = read_bind_value(reader, bind)

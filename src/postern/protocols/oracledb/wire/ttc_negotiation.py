@@ -90,7 +90,7 @@ class TtcLayout:
     counts_texts: bool = True
 
 
-def _offered() -> tuple[bytes, bytes]:
+def _make_offer() -> tuple[bytes, bytes]:
     # Long texts are not among the run-time capabilities, because not every target has them. Clients then send texts of
     # more than 4,000 bytes as LONG, which every target accepts.
     compile_time = bytearray(45)
@@ -127,7 +127,7 @@ def _offered() -> tuple[bytes, bytes]:
     return bytes(compile_time), bytes((2, 1, 0, 0, 0, 0, 0))
 
 
-OFFERED, OFFERED_RUNTIME = _offered()
+OFFERED, OFFERED_RUNTIME = _make_offer()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +237,7 @@ class ClientTypes:
             raise ProtocolViolation("the client wants numbers in the format of its machine; use a thin client")
         return TtcLayout(version, scale == UNIVERSAL, bool(self.flags & COUNTED_TEXTS))
 
-    def lowered(self) -> ClientTypes:
+    def lower(self) -> ClientTypes:
         """Return this without the capabilities that the gateway did not offer."""
         capabilities = bytearray(self.capabilities)
         capabilities[AT_FIELD_VERSION] = min(capabilities[AT_FIELD_VERSION], FIELD_VERSION)
