@@ -185,6 +185,7 @@ gateway:
         "api_port": 7480,
         "postgres_port": 7432,
         "mysql_port": 7306,
+        "mssql_port": 7014,
         "mongodb_port": 7017,
         "dynamodb_port": 7018,
         "cloudwatch_port": 7019,
