@@ -8,8 +8,14 @@ from datetime import timedelta
 import pytest
 from tests.support.world import FakeClock
 
-from postern.errors import TooMany, Unauthenticated, Unavailable
-from postern.gateway.clients.failed_logins import MOST_OF_NETWORK, MOST_OF_USER, WINDOW, FailedLogins
+from postern.errors import Unauthenticated, Unavailable
+from postern.gateway.clients.failed_logins import (
+    MOST_OF_NETWORK,
+    MOST_OF_USER,
+    WINDOW,
+    FailedLogins,
+    TooManyFailedLogins,
+)
 
 
 async def attempt(failed: FailedLogins, user: str, address: str, error: Exception | None = None) -> str:
@@ -18,7 +24,7 @@ async def attempt(failed: FailedLogins, user: str, address: str, error: Exceptio
             await asyncio.sleep(0)
             if error is not None:
                 raise error
-    except (TooMany, Unauthenticated, Unavailable) as refused:
+    except (TooManyFailedLogins, Unauthenticated, Unavailable) as refused:
         return type(refused).__name__
     return "checked"
 
@@ -27,14 +33,14 @@ async def test_wrong_passwords_at_the_same_time_count() -> None:
     failed = FailedLogins()
     work = [attempt(failed, "ann", "192.0.2.1", Unauthenticated("wrong")) for _ in range(3 * MOST_OF_USER)]
     results = await asyncio.gather(*work)
-    assert (results.count("Unauthenticated"), results.count("TooMany")) == (MOST_OF_USER, 2 * MOST_OF_USER)
+    assert (results.count("Unauthenticated"), results.count("TooManyFailedLogins")) == (MOST_OF_USER, 2 * MOST_OF_USER)
 
 
 @pytest.mark.parametrize(
     ("user", "address", "result"),
     [
-        ("ann", "192.0.2.1", "TooMany"),
-        ("ann", "::ffff:192.0.2.1", "TooMany"),
+        ("ann", "192.0.2.1", "TooManyFailedLogins"),
+        ("ann", "::ffff:192.0.2.1", "TooManyFailedLogins"),
         ("ann", "192.0.2.2", "checked"),
         ("bob", "192.0.2.1", "checked"),
     ],
@@ -50,7 +56,7 @@ async def test_guesses_of_many_user_names_are_limited_for_their_network() -> Non
     failed = FailedLogins()
     for number in range(MOST_OF_NETWORK):
         assert await attempt(failed, f"user{number}", "2001:db8::1", Unauthenticated("wrong")) == "Unauthenticated"
-    assert await attempt(failed, "ann", "2001:db8::2") == "TooMany"
+    assert await attempt(failed, "ann", "2001:db8::2") == "TooManyFailedLogins"
     assert await attempt(failed, "ann", "2001:db8:1::1") == "checked"
 
 
@@ -59,7 +65,7 @@ async def test_limit_ends_with_its_window() -> None:
     failed = FailedLogins(clock)
     for _ in range(MOST_OF_USER):
         await attempt(failed, "ann", "192.0.2.1", Unauthenticated("wrong"))
-    assert await attempt(failed, "ann", "192.0.2.1") == "TooMany"
+    assert await attempt(failed, "ann", "192.0.2.1") == "TooManyFailedLogins"
     clock.forward(seconds=WINDOW / timedelta(seconds=1))
     assert await attempt(failed, "ann", "192.0.2.1") == "checked"
 

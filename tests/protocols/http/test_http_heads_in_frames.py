@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from postern.errors import ProtocolViolation
@@ -29,7 +31,7 @@ def test_requests_in_turn_are_read_as_they_were_written(first: RequestHead, seco
     frames = [f.request_frame(number, head) for number, head in enumerate((first, second, first))]
     assert frames[0][f.HEADER :] == frames[2][f.HEADER :]
     assert [f.read_request(frame[f.HEADER :]) for frame in frames] == [first, second, first]
-    equal = RequestHead(*(getattr(second, name) for name in RequestHead.__slots__))
+    equal = replace(second)
     assert f.request_frame(1, equal) == frames[1]
 
 

@@ -39,6 +39,7 @@ class Http1Upstream(Upstream):
     """The connection; also an `asyncio.Protocol`, which a compiled class cannot inherit from."""
 
     def __init__(self) -> None:
+        super().__init__(is_http2=False)
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._reader = Http1ResponseReader()

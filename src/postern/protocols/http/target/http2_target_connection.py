@@ -170,9 +170,8 @@ class Http2TargetConnection(asyncio.Protocol):
 class Http2Upstream(Upstream):
     """A link's place on a connection: one stream after another."""
 
-    is_http2 = True
-
     def __init__(self, connection: Http2TargetConnection) -> None:
+        super().__init__(is_http2=True)
         self._connection = connection
         self._user: UpstreamUser | None = None
         self._stream_id = 0  # of the exchange

@@ -47,7 +47,8 @@ class UpstreamUser(Protocol):
 class Upstream:
     """A connection to the application, or a stream of one. It carries one exchange after another, if `is_reusable`."""
 
-    is_http2 = False
+    def __init__(self, *, is_http2: bool) -> None:
+        self.is_http2 = is_http2
 
     @property
     def is_full(self) -> bool:
