@@ -73,7 +73,7 @@ class LazyRoutes(BaseRoute):
         self._loading = asyncio.Lock()
 
     def load(self) -> Sequence[BaseRoute]:
-        """Return the routes; import them if nobody did."""
+        """Return the routes; import them at the first call."""
         if self._loaded is None:
             self._loaded = self._load()
         return self._loaded

@@ -254,7 +254,7 @@ class Planner:
                 yield PlannedChange(PlanAction.DELETE, resource.kind, resource.name, None, current)
 
     def _find_last_change(self, change: PlannedChange) -> None:
-        """Ask the audit log who changed last what differs now: a file, or somebody on the gateway."""
+        """Ask the audit log who changed last what differs now: a file, or a user of the gateway."""
         assert change.resource is not None, "what differs is on the gateway"
         kind, row = change.kind, change.resource.row
         plain = kind.path if kind.is_single else f"{kind.path}/{row[kind.name_field]}"

@@ -51,8 +51,8 @@ class _Known:
 class Directory:
     """A cache of the last used providers' metadata and keys, for FRESH.
 
-    `keys_only`: for issuers whose tokens are verified and where nobody logs in, such as CI systems; their metadata need
-    no endpoints for logins.
+    `keys_only`: for issuers without a login page, such as CI systems, whose tokens are verified; their metadata need no
+    endpoints for logins.
     """
 
     def __init__(self, fetcher: ProviderFetcher, now: Clock, *, keys_only: bool = False) -> None:

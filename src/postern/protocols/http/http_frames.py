@@ -112,7 +112,7 @@ def response_frame(exchange: int, head: ResponseHead) -> bytes:
 
 
 def recorded_response_frame(exchange: int, head: ResponseHead) -> bytes:
-    """Encode a head that is recorded only: nobody decodes it soon."""
+    """Encode a head that is only recorded, so it is not remembered for decoding."""
     return frame(RESPONSE, exchange, _encode_response(head))
 
 

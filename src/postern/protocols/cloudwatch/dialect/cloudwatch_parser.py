@@ -98,7 +98,7 @@ class _Draft:
         elif "queryId" in request.parameters:
             self.add_everything(UNKNOWN_QUERY)
             if request.name == "StopQuery":
-                self.effects.add(Effect.ADMIN)  # it can be somebody else's
+                self.effects.add(Effect.ADMIN)  # it can be another user's
         elif operation.need is ObjectNeed.LOGGED and not self.objects:
             self.add_everything(UNKNOWN_GROUP)
         if request.name in _ON_EVERY_GROUP:

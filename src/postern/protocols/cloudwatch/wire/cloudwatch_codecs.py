@@ -1,7 +1,7 @@
 """The codecs of CloudWatch: bytes of a body as a tree of dicts, lists, texts and numbers, and back.
 
 JSON for logs and older clients of metrics, CBOR (smithy-rpc-v2-cbor) for newer ones. A tree that was not changed is not
-encoded again. Repeated keys are refused: what passes would contain a value that nobody has seen.
+encoded again. Repeated keys are refused: what passes would contain a value that was not inspected.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class UnknownSeal(ValueError):
 
 class KeySealer:
     """Seals and opens attributes of keys. `owner` identifies the user and the connection. An empty `secret` stands for
-    one that nobody else has."""
+    one that no other has."""
 
     def __init__(self, secret: bytes, owner: str) -> None:
         self._cipher = AESGCM(hmac.digest(secret or os.urandom(32), _PURPOSE, "sha256"))

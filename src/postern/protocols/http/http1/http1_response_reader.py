@@ -1,7 +1,7 @@
 """Reads the responses of one connection to a target.
 
 What a response's body is depends on its request. So `begin` names the request before the response is read. A response
-that nobody asked for ends the connection: its bytes would pass as the answer to the next request.
+that was not asked for ends the connection: its bytes would pass as the answer to the next request.
 """
 
 from __future__ import annotations

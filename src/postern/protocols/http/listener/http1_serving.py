@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 KEEP_ALIVE: Final = 120.0  # seconds that a connection can be without a request
 HEAD_TIME: Final = 30.0  # seconds from the first byte of a head to its last
 LONGEST_SILENCE: Final = 120.0  # seconds in the middle of a body
-# How much of a body that nobody wants is read, so that the connection can be used again.
+# How much of an unwanted body is read, so that the connection can be used again.
 _MOST_UNWANTED: Final = 256 * 1024
 _UNWANTED_TIME: Final = 2.0
 
@@ -166,7 +166,7 @@ class Http1Exchange:
     async def respond(self, head: ResponseHead) -> None:
         """Begin the response. Raises ValueError for a head that cannot be sent."""
         if self._waits_for_continue:
-            self.is_last = True  # the client sends the body or does not: nobody knows
+            self.is_last = True  # it is not known whether the client sends the body
         keep_alive = self._reader.keep_alive and not self.is_last
         version = self._minor_version
         data = response_head_bytes(
@@ -224,7 +224,7 @@ class Http1Exchange:
         return True
 
     async def _discard_rest(self) -> bool:
-        """Read the rest of a body that nobody wants. Return False if that is too long."""
+        """Read the rest of an unwanted body. Return False if that is too long."""
         size = 0
         try:
             async with asyncio.timeout(_UNWANTED_TIME):

@@ -4,7 +4,7 @@
     GET /.postern/login     with a code of that page, and the nonce ─▶ the credential as a cookie, 303 to the path
     GET /.postern/logout    ─▶ the credential is revoked; if another site led here, a page asks first
 
-The path never leaves the host: it is in the cookie. So nobody can make up where a login ends, and no query of an
+The path never leaves the host: it is in the cookie. So no link can choose where a login ends, and no query of an
 application gets into the gateway's address.
 """
 

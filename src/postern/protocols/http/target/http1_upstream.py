@@ -3,7 +3,7 @@
     idle ──begin──▶ exchange ──response complete, keep-alive, request complete──▶ idle
       │                ├── response complete otherwise ──▶ closed
       │                └── 101 ──▶ raw, each direction ends alone ──▶ closed
-      └── bytes or an end that nobody waits for ──▶ closed
+      └── unexpected bytes, or an unexpected end ──▶ closed
 
 A response that ends before its request does closes the connection: the application may not want the rest, and what it
 would make of half a body is unknown.
@@ -31,7 +31,7 @@ FRESH = 1.0
 # which cannot be ended in one direction only.
 LAST_WORDS = 5.0
 # Requests whose body some applications do not read. Such an application would take the body for its next request, which
-# nobody has judged, so the connection carries no other.
+# was not judged, so the connection carries no other.
 _OFTEN_WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "DELETE", "OPTIONS", "TRACE"})
 
 

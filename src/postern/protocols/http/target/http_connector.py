@@ -70,7 +70,7 @@ class HttpConnector:
             upstream = shared.stream()
             if upstream is not None:
                 return upstream
-            if not shared.is_http1:  # nobody has found that out meanwhile
+            if not shared.is_http1:  # not found out meanwhile by another request
                 opened = await self._open(self._access.versions)
                 if isinstance(opened, Http1Upstream):
                     shared.is_http1 = True

@@ -65,7 +65,7 @@ _ATTRIBUTES: Final = frozenset(
     }
 )
 _PROGRAM: Final = ("AUTH_TERMINAL", "AUTH_PROGRAM_NM", "AUTH_MACHINE", "AUTH_PID", "AUTH_SID")
-# A statement that comes with a login. Others than these settings are refused: nobody would judge them.
+# A statement that comes with a login. It is not judged, so settings other than these are refused.
 _ALTER_SESSION: Final = re.compile(
     r"\s*ALTER\s+SESSION\s+SET(?:\s+(?:TIME_ZONE|NLS_LANGUAGE|NLS_TERRITORY)\s*=\s*(?:'[^']{0,64}'|LOCAL|DBTIMEZONE))+\s*",
     re.IGNORECASE,

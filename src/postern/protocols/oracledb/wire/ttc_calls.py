@@ -3,7 +3,7 @@
     call:   (piggyback)*  function
 
 A client waits for the answer before the next call. So a call ends with its bytes, and bytes after it are a violation:
-they would be a call that nobody has judged. A piggyback has no answer of its own.
+they would be a call that was not judged. A piggyback has no answer of its own.
 
 `CallReader` reads a call again whenever more of it has arrived, but for what it has passed for good: piggybacks, the
 head of an execution, and whole rows of its binds.
