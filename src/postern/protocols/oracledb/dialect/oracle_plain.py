@@ -27,7 +27,7 @@ METHODS: Final = words_of(
     GETROOTELEMENT GETSTRINGVAL ISFRAGMENT NUMBER STRING DATE TIMESTAMP
     """
 )
-_AFTER_MODEL: Final = frozenset(
+AFTER_MODEL: Final = frozenset(
     {"PARTITION", "DIMENSION", "RETURN", "UNIQUE", "IGNORE", "KEEP", "REFERENCE", "MAIN", "MEASURES"}
 )
 _SPECIAL: Final = frozenset(
@@ -83,7 +83,7 @@ def plain_query(tokens: Sequence[SqlToken], verb: str) -> list[SqlToken]:
             place += 2
         elif key == "VERSIONS" and after in ("BETWEEN", "PERIOD"):
             place = _behind_versions(kept, place)
-        elif key == "MODEL" and after in _AFTER_MODEL:
+        elif key == "MODEL" and after in AFTER_MODEL:
             place = _behind_model(kept, place)
         elif key == "." and place:
             place = _member(plain, kept, place, aliases)
