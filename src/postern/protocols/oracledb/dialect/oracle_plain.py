@@ -33,6 +33,8 @@ AFTER_MODEL: Final = frozenset(
 _SPECIAL: Final = frozenset(
     {
         "(",
+        "KEY",
+        "UNIQUE",
         ")",
         "@",
         ".",
@@ -77,6 +79,11 @@ def plain_query(tokens: Sequence[SqlToken], verb: str) -> list[SqlToken]:
             place += 4
         elif key == "LOG" and after == "ERRORS" and verb != "SELECT" and depth == 0:
             place = _behind_log(kept, place)
+        elif key == "UNIQUE" and key_at(kept, place - 1) == "SELECT":
+            plain.append(word("DISTINCT"))
+            place += 1
+        elif key == "KEY" and key_at(kept, dotted_name(kept, place + 1)[1]) == "(" and kept[place + 1].is_name:
+            place += 1  # of JSON_OBJECT, before a function
         elif key in ("CONTENT", "DOCUMENT") and _is_option_of_xml(kept, place):
             place += 1
         elif key == "RETURNING" and after == "CONTENT":

@@ -24,7 +24,7 @@ from postern.protocols.oracledb.dialect.plsql_names import SCALARS, LocalKind, L
 BARE: Final = words_of(
     """
     SYSDATE SYSTIMESTAMP CURRENT_DATE CURRENT_TIMESTAMP LOCALTIMESTAMP SESSIONTIMEZONE DBTIMEZONE USER UID SQLCODE
-    SQLERRM NULL TRUE FALSE
+    NULL TRUE FALSE
     """
 )
 _OPERATORS: Final = words_of(

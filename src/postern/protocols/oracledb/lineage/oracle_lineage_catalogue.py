@@ -60,6 +60,7 @@ class OracleCatalogue(Views):
         self.calls_functions = False
         self._define = define
         self._schemas = {key[0] for key in schema.relations}
+        self.views = frozenset(key[1] for key, relation in schema.relations.items() if relation.definition)
         self._pure = {key for key, function in schema.functions.items() if function.pure}
 
     def find_keys(self, schema: str, name: str, path: Sequence[str], moved: frozenset[str]) -> list[Key] | None:

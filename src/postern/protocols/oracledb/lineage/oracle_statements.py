@@ -176,9 +176,9 @@ class OracleStatements:
     def _pure(self, parts: tuple[str, ...]) -> bool:
         return self._catalogue.pure(parts, self._state)
 
-    def _resolver(self) -> LineageResolver:
+    def _resolver(self, *, repeats: bool = False) -> LineageResolver:
         relations = SessionRelations(self._catalogue, self._state, self._path)
-        return LineageResolver(RULES, relations, self._work)
+        return LineageResolver(RULES, relations, self._work, repeats=repeats)
 
     def _spell(self, tokens: Sequence[SqlToken], verb: str, names: LocalNames) -> SpelledOracle:
         """Spell a query. Functions of the target in it, or in a view, may leave anything in the session."""
@@ -198,11 +198,16 @@ class OracleStatements:
     def _select(self, tokens: list[SqlToken]) -> None:
         spelled = self._spell(tokens, "SELECT", _NO_NAMES)
         outs = self._resolver().query(OracleQueries(spelled, self._work, self._state.held).query(spelled.tree))
-        if self._catalogue.calls_functions:
-            self._hold(None)
+        self._follow_views(spelled.tree)
         if spelled.has_cursors:
             outs = [Out(None, merge_sources(outs), many=True)]
         self._answers.append(tuple(outs))
+
+    def _follow_views(self, tree: exp.Expr) -> None:
+        """Record that functions in views may have left anything in the session."""
+        views = self._catalogue.views
+        if self._catalogue.calls_functions and any(table.name in views for table in tree.find_all(exp.Table)):
+            self._hold(None)
 
     def _change(self, tokens: list[SqlToken], verb: str) -> None:
         """Analyse a change. Triggers that it runs may leave anything in the session."""
@@ -268,9 +273,8 @@ class OracleStatements:
         spelled = self._spell(_without_fields(tokens, names), verb, names)
         queries = OracleQueries(spelled, self._work, self._state.held)
         query = queries.query(spelled.tree) if verb == "SELECT" else everything_of(queries, spelled.tree)
-        outs, filters = self._resolver().filtered_query(query)
-        if self._catalogue.calls_functions:
-            self._hold(None)
+        outs, filters = self._resolver(repeats=True).filtered_query(query)
+        self._follow_views(spelled.tree)
         return union([*found, merge_sources(outs), filters])
 
     def _text(self, text: str | None) -> Sources:
