@@ -186,7 +186,7 @@ class _BlockReader:
         type_of, value = _parts_of_declaration(definition)
         if not type_of:
             raise UnreadableSql("a declaration is not understood")
-        if definition[0].key == "CONSTANT":
+        if definition[0].key == "CONSTANT" and type_of[0].key in ("VARCHAR2", "VARCHAR"):  # CHAR adds blanks
             names.keep_text(name, constant_text(value, names))
         self._add(PartKind.EXPRESSION, value, names)
         names.declare(name, names.kind_of_type(type_of))

@@ -113,7 +113,8 @@ def split_at_commas(tokens: Sequence[SqlToken]) -> list[list[SqlToken]]:
 
 
 def constant_text(tokens: Sequence[SqlToken], names: LocalNames) -> str | None:
-    """Return the text that an expression of literals and constants has; None for any other."""
+    """Return the text that an expression of literals and constants has; None for any other, and with letters that a
+    conversion between character sets may turn into quotes."""
     parts: list[str] = []
     for place, token in enumerate(tokens):
         if place % 2:
@@ -124,7 +125,8 @@ def constant_text(tokens: Sequence[SqlToken], names: LocalNames) -> str | None:
         if text is None:
             return None
         parts.append(text)
-    return "".join(parts) if len(tokens) % 2 else None
+    text = "".join(parts)
+    return text if len(tokens) % 2 and text.isascii() else None
 
 
 SCALARS: Final = words_of(

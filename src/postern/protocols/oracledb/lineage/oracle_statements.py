@@ -239,7 +239,7 @@ class OracleStatements:
                 found.append(self._sql(tokens, part.names))
                 continue
             for name in foreign_names(tokens, part.names):
-                keeps = keeps or _spelled(name) in KEEPING
+                keeps = keeps or _full_name(name) in KEEPING
                 found.append(self._foreign(name))
             if part.kind is PartKind.TEXT:
                 found.append(self._text(constant_text(tokens, part.names)))
@@ -250,7 +250,7 @@ class OracleStatements:
 
     def _foreign(self, name: ForeignName) -> Sources:
         """Return the sources of a function, procedure or value that the block does not declare."""
-        spelled = _spelled(name)
+        spelled = _full_name(name)
         if spelled in SHOWING:
             return self._state.held
         if spelled in KEEPING or self._pure(tuple(spelled.split("."))):
@@ -299,7 +299,7 @@ class OracleStatements:
         return union(found)
 
 
-def _spelled(name: ForeignName) -> str:
+def _full_name(name: ForeignName) -> str:
     parts = name.parts[1:] if name.parts[0] == "SYS" and len(name.parts) > 1 else name.parts
     return ".".join(parts)
 
