@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +19,7 @@ from postern.protocols.oracledb.dialect.oracle_tokens import tokens_of_text
 from postern.protocols.oracledb.dialect.plsql_blocks import PartKind, parts_of_block
 
 PARSER = OracleParser()
+_CASES: dict[str, Callable[[str], str]] = {"as it is": str, "upper": str.upper, "swapped": str.swapcase}
 
 
 def parts(text: str, kind: PartKind) -> list[str]:
@@ -148,7 +150,7 @@ def test_comments_blanks_and_case_do_not_change_the_judgement_of_a_block(data: s
     text = data.draw(st.sampled_from(plain))
     blanks = st.sampled_from([" ", "\n", "\t", "/**/", " /* ; end; drop table x */ ", " -- '\n", "\r\n"])
     other = "".join(data.draw(blanks) if sign == " " else sign for sign in text)
-    other = data.draw(st.sampled_from([str, str.upper, str.lower, str.swapcase]))(other)
+    other = _CASES[data.draw(st.sampled_from(list(_CASES)))](other)
     before, after = PARSER.parse(text), PARSER.parse(other)
     assert [each.effects for each in after] == [each.effects for each in before]
     assert [each.without_where for each in after] == [each.without_where for each in before]
