@@ -157,7 +157,7 @@ class _Judge:
                 may_be_function = True
             elif not qualifier and tables <= {"DUAL"} and draft.tag == "SELECT" and not facts.derived:
                 may_be_function = True
-            elif fold_identifier(name) in functions:
+            elif fold_identifier(name) in functions or (qualifier and fold_identifier(qualifier) in functions):
                 columns = _columns_of(facts, self.judging.schema) if columns is None else columns
                 may_be_function = fold_identifier(name) not in columns
             if may_be_function:
