@@ -51,6 +51,7 @@ def tables(text: str) -> set[str]:
         "insert into t select amount from pay",
         "with c as (select amount from pay) select * from c",
         "explain plan for select * from pay",
+        "explain plan into hr.salary for select 1 from dual",
         "merge into t using pay on (t.a = pay.amount) when matched then update set a = 1",
     ],
 )

@@ -168,6 +168,8 @@ class _Judge:
         """Judge EXPLAIN PLAN, which stores a plan in a table and does not run the statement."""
         place = next((at for at, token in enumerate(tokens) if token.key == "FOR"), len(tokens))
         draft = Draft("EXPLAIN PLAN", {Effect.READ, Effect.WRITE})
+        into = next((at for at, token in enumerate(tokens[:place]) if token.key == "INTO"), place)
+        self.judging.add_names(draft, tokens[:place], into + 1)
         inner = tokens[place + 1 :]
         if verb_of(inner) in QUERIES:
             query = self._query(inner, verb_of(inner))
