@@ -53,7 +53,9 @@ _MAX_RESENDS: Final = 3
 _TLS_HANDSHAKE: Final = 0x16
 _TLS_AGAIN: Final = 0x08  # flag of a RESEND
 
-_INCOMPATIBLE: Final = 12_618
+INCOMPATIBLE: Final = 12_618
+# The password of clients of a local port, which have no credential. It is no secret.
+TUNNEL_PASSWORD: Final = "postern"  # noqa: S105
 _CLIENT_NAME: Final = b"postern"
 _REFUSED: Final = "the user name or password is wrong, or the credential is no longer valid"
 
@@ -227,6 +229,22 @@ class OracleClientLogin:
 
     async def authenticate(self, verifier: Verifier, oracle: OracleVerifier) -> OracleClientSettings:
         """Authenticate the client. Raises Unauthenticated when its password is wrong."""
+        call, password = await self._password(oracle)
+        secret = Secret((password or b"\0").decode("utf-8", "surrogateescape"))
+        if not await self._line.stream.offload(lambda: fits(secret, verifier)) or password is None:
+            raise Unauthenticated(_REFUSED)
+        return self._settings(call)
+
+    async def let_in(self, oracle: OracleVerifier) -> OracleClientSettings:
+        """Do the login of a client that is known already, whose password is TUNNEL_PASSWORD. Raises Unauthenticated for
+        another one: the client would not accept the gateway's proof."""
+        call, password = await self._password(oracle)
+        if password is None or password.decode("utf-8", "replace") != TUNNEL_PASSWORD:
+            raise Unauthenticated(f"the password of this local port is {TUNNEL_PASSWORD!r}, and any user name will do")
+        return self._settings(call)
+
+    async def _password(self, oracle: OracleVerifier) -> tuple[auth.AuthCall, bytes | None]:
+        """Send the challenge, and return the client's answer with its password; None if it does not know the key."""
         line = self._line
         exchange = self._exchange = OracleServerExchange(oracle)
         line.send(auth.auth_answer(exchange.challenge(), self._sequence))
@@ -238,10 +256,9 @@ class OracleClientLogin:
             raise Denied("logins as SYSDBA or alike, and changes of a password, are not supported through Postern")
         if call.values.get("PROXY_CLIENT_NAME"):
             raise Denied("proxy users are not supported through Postern; connect as the credential's user")
-        password = exchange.open_password(session_key, sealed)
-        secret = Secret((password or b"\0").decode("utf-8", "surrogateescape"))
-        if not await line.stream.offload(lambda: fits(secret, verifier)) or password is None:
-            raise Unauthenticated(_REFUSED)
+        return call, exchange.open_password(session_key, sealed)
+
+    def _settings(self, call: auth.AuthCall) -> OracleClientSettings:
         self._keep(call)
         alter = call.values.get("AUTH_ALTER_SESSION", "")
         if alter and _ALTER_SESSION.fullmatch(alter) is None:
@@ -277,7 +294,7 @@ def refusal_number(error: PosternError) -> int:
         return c.INVALID_CREDENTIALS
     if isinstance(error, Denied):
         return c.INSUFFICIENT_PRIVILEGES
-    return _INCOMPATIBLE if isinstance(error, ProtocolViolation) else 12_520
+    return INCOMPATIBLE if isinstance(error, ProtocolViolation) else 12_520
 
 
 class OracleRedirect(PosternError):

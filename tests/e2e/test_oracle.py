@@ -1,0 +1,62 @@
+"""Unmodified clients of Oracle Database, through the gateway, to the Oracle server of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import oracledb
+import pytest
+from tests.support.gateway import Gateway
+from tests.support.oracle_gateway import ask_oracle, connect_oracle, oracle_connection, plain_dsn
+from tests.support.oracledb.running_server import OracleTestServer, running_oracle
+
+from postern.domain.identity.credential import Issued
+
+PEOPLE = (
+    "create table people (id number, name varchar2(40), card varchar2(20))",
+    "insert into people values (1, 'Ann', '4111111111111111')",
+    "insert into people values (2, 'Bob', null)",
+)
+
+
+def directly(server: OracleTestServer, *statements: str) -> list[tuple[object, ...]]:
+    """Run statements at the server itself. Return the rows of the last one."""
+    rows: list[tuple[object, ...]] = []
+    with oracledb.connect(user=server.user, password=server.password, dsn=server.easy_connect) as client:
+        for statement in statements:
+            rows = ask_oracle(client, statement)
+        client.commit()
+    return rows
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OracleTestServer]:
+    with running_oracle() as running:
+        directly(running, *PEOPLE)
+        yield running
+        assert running.failures == []
+
+
+@pytest.fixture(scope="module")
+def books(gateway: Gateway, server: OracleTestServer) -> Issued:
+    """A credential of the connection `books`, which has no rule."""
+    oracle_connection(gateway, "books", server)
+    return gateway.credential("books")
+
+
+@pytest.fixture
+def client(gateway: Gateway, books: Issued) -> Iterator[oracledb.Connection]:
+    connected = connect_oracle(gateway, books)
+    yield connected
+    connected.close()
+
+
+def test_client_runs_statements(client: oracledb.Connection) -> None:
+    for value in ("it's;--", "grüße", "x" * 5000):
+        assert ask_oracle(client, "select :1, :2 from dual", value, 42) == [(value, 42)]
+    assert ask_oracle(client, "select id, name from people order by id") == [(1, "Ann"), (2, "Bob")]
+
+
+def test_client_logs_in_without_tls(gateway: Gateway, books: Issued) -> None:
+    with connect_oracle(gateway, books, dsn=plain_dsn(gateway), ssl_context=None) as client:
+        assert ask_oracle(client, "select 1 from dual") == [(1,)]
