@@ -56,6 +56,7 @@ HOLDS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "PostgreSQL": _cells(*[ENFORCED] * 6),
     "MySQL, MariaDB": _cells(*[ENFORCED] * 6),
     "SQL Server": _cells(*[ENFORCED] * 6),
+    "Oracle": _cells(*[ENFORCED] * 6),
     "MongoDB": _cells(*[ENFORCED] * 6),
     "Commands: scripts (`postern exec`)": _cells(ENFORCED, ADVISORY, _BOTH, _BOTH, ENFORCED, ENFORCED),
     "Commands: terminals (`postern connect`)": _cells(ENFORCED, ADVISORY, _BOTH, _BOTH, ENFORCED, _BOTH),
@@ -64,7 +65,6 @@ HOLDS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "SSH: files (sftp, scp, rsync)": _cells("", _BOTH, BLOCKED, BLOCKED, ENFORCED, _BOTH),
     "SSH: forwarded ports (`-L`, `-R`)": _cells("", _BOTH, BLOCKED, BLOCKED, ENFORCED, _BOTH),
     "TCP": _cells(ENFORCED, REJECTED, REJECTED, REJECTED, ENFORCED, ENFORCED),
-    "Oracle": _cells(NOT_YET, REJECTED, REJECTED, REJECTED, NOT_YET, NOT_YET),
     "HTTP": _cells(*[ENFORCED] * 6),
     "DynamoDB, CloudWatch": _cells(*[ENFORCED] * 6),
 }

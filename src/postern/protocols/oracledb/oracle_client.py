@@ -87,7 +87,7 @@ def _go(credential: NativeCredential) -> str:
 
 
 CLIENT: Final = NativeClient(
-    names=("sql", "sqlcl"),
+    names=("sql",),
     package="",
     elsewhere="sqlcl",
     shows_waiting=False,

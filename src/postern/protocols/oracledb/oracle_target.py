@@ -51,7 +51,7 @@ class OracleTargets:
             try:
                 stream, greeting = await self._login(requested, sslmode, env)
             except login.OracleRedirect as redirect:
-                requested = _redirected(requested, redirect)
+                requested = _follow_redirect(requested, redirect)
                 continue
             return Target(stream, target_parameters(greeting))
         raise Unavailable(f"the target redirects to another listener, and that again, more than {MAX_REDIRECTS} times")
@@ -91,7 +91,7 @@ def _is_encrypted(sslmode: str, port: int) -> bool:
     return port == TLS_PORT if sslmode == "prefer" else sslmode != "disable"
 
 
-def _redirected(requested: login.OracleTargetLogin, redirect: login.OracleRedirect) -> login.OracleTargetLogin:
+def _follow_redirect(requested: login.OracleTargetLogin, redirect: login.OracleRedirect) -> login.OracleTargetLogin:
     """Return the login at the listener that a redirect names. Raises Unavailable if it would change the encryption."""
     named = redirect.address
     if requested.encrypted and not named.encrypted:

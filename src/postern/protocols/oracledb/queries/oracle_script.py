@@ -12,7 +12,7 @@ from postern.errors import Invalid
 from postern.protocols.gateway_queries import ScriptRequest
 from postern.protocols.oracledb.queries.oracle_dialogue import OracleDialogue
 from postern.protocols.oracledb.queries.oracle_own_calls import encode_execute
-from postern.protocols.oracledb.queries.oracle_statements import ScriptStatement, script_statements
+from postern.protocols.oracledb.queries.oracle_statements import OracleStatement, script_statements
 
 
 class OracleScript:
@@ -21,7 +21,7 @@ class OracleScript:
 
     def __init__(self, text: str) -> None:
         self._statements = script_statements(text)
-        self._left: deque[ScriptStatement] = deque(self._statements)
+        self._left: deque[OracleStatement] = deque(self._statements)
         self._dialogue = OracleDialogue()
         self.failed = False
         self.finished = False

@@ -31,7 +31,7 @@ _BETWEEN: Final = frozenset({"OR", "REPLACE", "EDITIONABLE", "NONEDITIONABLE", "
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptStatement:
+class OracleStatement:
     """A statement, and its place in the script."""
 
     start: int
@@ -39,9 +39,9 @@ class ScriptStatement:
     text: str
 
 
-def script_statements(script: str) -> list[ScriptStatement]:
+def script_statements(script: str) -> list[OracleStatement]:
     """Return the statements of a script."""
-    found: list[ScriptStatement] = []
+    found: list[OracleStatement] = []
     words: list[str] = []
     start = last = -1
     for match in _TOKEN.finditer(script):
@@ -51,7 +51,7 @@ def script_statements(script: str) -> list[ScriptStatement]:
         ends = kind == "slash" or (kind == "end" and not _is_code(words))
         if ends:
             if start >= 0:
-                found.append(ScriptStatement(start, last, script[start:last]))
+                found.append(OracleStatement(start, last, script[start:last]))
             start, words = -1, []
             continue
         if start < 0:
@@ -60,7 +60,7 @@ def script_statements(script: str) -> list[ScriptStatement]:
         if len(words) < 8:
             words.append(match[0].upper())
     if start >= 0:
-        found.append(ScriptStatement(start, last, script[start:last]))
+        found.append(OracleStatement(start, last, script[start:last]))
     return found
 
 
