@@ -72,6 +72,11 @@ def target(data: bytes, **expected: Any) -> Step:
     return Step(Side.TARGET, data, **expected)
 
 
+def oracle_content(packets: bytes) -> bytes:
+    """What packets carry, in one."""
+    return b"".join(messages(packets))
+
+
 def packets_of(data: bytes) -> list[bytes]:
     found: list[bytes] = []
     while data:

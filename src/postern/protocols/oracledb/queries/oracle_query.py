@@ -20,9 +20,8 @@ class OracleQuery:
     """
 
     def __init__(self, statement: str, values: Sequence[str | None] = ()) -> None:
-        self._statement = statement
-        self._values = values
         self._dialogue = OracleDialogue()
+        self._first = self._dialogue.execute(statement, values)
         self._must_fetch = False
         self.finished = False
         self.error: TargetRefused | None = None
@@ -34,7 +33,7 @@ class OracleQuery:
 
     def start(self) -> bytes:
         """Return the call to send."""
-        return self._dialogue.execute(self._statement, self._values)
+        return self._first
 
     def request(self) -> bytes:
         """Return the call that fetches more rows, once; empty while an answer is incomplete."""
