@@ -88,8 +88,6 @@ def answers(client: str, level: str, gateway: Gateway, folder: Path) -> dict[str
 @pytest.mark.parametrize("task", ANSWERS)
 @pytest.mark.parametrize("level", ["19c", pytest.param("23ai", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("client", CLIENTS)
-def test_client_gets_the_answer_of_each_task(
-    gateway: Gateway, client: str, level: str, task: str, built: Path
-) -> None:
+def test_client_gets_the_answer_of_each_task(gateway: Gateway, client: str, level: str, task: str, built: Path) -> None:
     if (client, task) not in NOT_TRIED:
         assert answers(client, level, gateway, built)[task] == ANSWERS[task]

@@ -273,9 +273,7 @@ def limited(count: int, most: int) -> int:
     return count
 
 
-def read_values(
-    reader: FieldReader, variables: list[Variable], facts: StatementFacts, longest: int
-) -> list[BindValue]:
+def read_values(reader: FieldReader, variables: list[Variable], facts: StatementFacts, longest: int) -> list[BindValue]:
     """Read one row of bind values: those of long texts follow the others, except in blocks."""
     if reader.byte() != ROW_DATA:
         raise BadMessage("bind values expected")

@@ -223,7 +223,9 @@ def _check_passes(
         effects = _say(link, side, data, size, order)
         other = Side.TARGET if side is Side.CLIENT else Side.CLIENT
         sent = sent_to(other, effects)
-        assert read(sent) == read(data), f"cut in pieces of {size}, the {side.value} said {data!r}; passed on was {sent!r}"
+        assert read(sent) == read(data), (
+            f"cut in pieces of {size}, the {side.value} said {data!r}; passed on was {sent!r}"
+        )
         assert sent_to(side, effects) == b"", f"the {side.value} was answered by the gateway itself"
         events = events_of(effects)
         operations += sum([isinstance(event, Operation) for event in events])
@@ -234,10 +236,7 @@ def _check_passes(
 def _check_refusal(link: Link, conversation: Conversation, size: int, order: Callable[[], OrderCheck]) -> None:
     """What the client says is refused; the target, which hears of nothing, says nothing."""
     effects = [
-        effect
-        for side, data in conversation
-        if side is Side.CLIENT
-        for effect in _say(link, side, data, size, order())
+        effect for side, data in conversation if side is Side.CLIENT for effect in _say(link, side, data, size, order())
     ]
     events = events_of(effects)
     assert any(isinstance(event, Refusal) for event in events), "a refusal was not recorded"

@@ -1,7 +1,7 @@
 """Splitting a script into statements, as SQL*Plus does.
 
 A statement of SQL ends with a semicolon, or with a line that has only a slash. Code in PL/SQL contains semicolons, so
-it ends with such a line alone, or with the script. The semicolon is not a part of a statement of SQL, but it is of code.
+it ends with such a line alone, or with the script. The semicolon is a part of code, but not of a statement of SQL.
 """
 
 from __future__ import annotations
