@@ -363,7 +363,7 @@ _LISTED: dict[str, list[tuple[str, ...]]] = {
         ("c u", "EXEC app.xp_cmdshell 'x'"),
         ("c u", "EXEC remote.master.dbo.xp_cmdshell 'x'"),
         ("p a", "BACKUP LOG x TO DISK = '\\\\host\\share\\x'"),
-        ("c wa", "INSERT BULK t (a int)"),
+        ("c w", "INSERT BULK t (a int)"),
         ("p au", "SELECT a FROM OPENROWSET('SQLNCLI', 'Server=x', 'SELECT 1') AS q"),
         ("c wru", "INSERT INTO OPENQUERY(remote, 'SELECT a FROM t') SELECT a FROM s"),
         ("c d", "CREATE SYNONYM s FOR remote.db.dbo.t"),

@@ -10,6 +10,7 @@ from tests.support.gateway import Gateway
 from tests.support.mariadb import MariaDbServer
 from tests.support.mongodb import MongoServer, running_mongodb
 from tests.support.mongodb_clients import mongodb_connection
+from tests.support.mssql_server import SqlServer, running_sqlserver
 from tests.support.mysql import running_mariadb
 from tests.support.mysql_gateway import mysql_connection, set_up
 from tests.support.postgres import PostgresServer, running_server
@@ -66,6 +67,13 @@ def shop(gateway: Gateway, maria: MariaDbServer) -> Issued:
     """A credential of the connection `shop`, which has no rule."""
     mysql_connection(gateway, "shop", maria)
     return gateway.credential("shop")
+
+
+@pytest.fixture(scope="session")
+def mssql() -> Iterator[SqlServer]:
+    """The SQL Server target of most tests."""
+    with running_sqlserver() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

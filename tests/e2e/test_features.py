@@ -1,4 +1,5 @@
-"""Protocols × features, with real clients and real targets: psql, MySQL's command line, PyMongo, httpx, boto3, OpenSSH.
+"""Protocols × features, with real clients and real targets: psql, MySQL's command line, python-tds, PyMongo,
+httpx, boto3, OpenSSH.
 
 One list of features, tried on every way in tests/support/features.py; where ways differ, its table says so.
 """
@@ -27,6 +28,7 @@ from tests.support.features import (
     Client,
     Http,
     Mongodb,
+    Mssql,
     Mysql,
     Postgres,
     SshCommand,
@@ -37,6 +39,7 @@ from tests.support.gateway import Gateway
 from tests.support.http_gateway import WebApp, web_app
 from tests.support.mariadb import MariaDbServer
 from tests.support.mongodb import MongoServer
+from tests.support.mssql_server import SqlServer
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import IN_TIME, until, wait_until
 from tests.support.served import INFO
@@ -53,7 +56,7 @@ from postern.domain.targets.connection import Connection
 from postern.errors import NotFound
 from postern.interception.events import Refusal
 
-WAYS: tuple[type[Way], ...] = (Postgres, Mysql, Mongodb, Http, Dynamodb, Cloudwatch, SshCommand, SshShell)
+WAYS: tuple[type[Way], ...] = (Postgres, Mysql, Mssql, Mongodb, Http, Dynamodb, Cloudwatch, SshCommand, SshShell)
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +83,7 @@ def ways(
     target: PostgresServer,
     direct: psycopg.Connection,
     maria: MariaDbServer,
+    mssql: SqlServer,
     mongo: MongoServer,
     server: Sshd,
     web: WebApp,
@@ -90,6 +94,7 @@ def ways(
     made: list[Way] = [
         Postgres(gateway, target, direct),
         Mysql(gateway, maria),
+        Mssql(gateway, mssql),
         Mongodb(gateway, mongo),
         Http(gateway, web),
         *[kind(gateway, aws[kind.subtype]) for kind in (Dynamodb, Cloudwatch)],
@@ -440,7 +445,7 @@ def test_session_ends_when_a_network_rule_excludes_its_address(
 @pytest.fixture(scope="module")
 def impatient(gateway: Gateway) -> Iterator[Mapping[str, int]]:
     """Ports of a worker that ends what is idle for three seconds."""
-    names = ("postgres", "mysql", "mongodb", "httpproxy", "dynamodb", "cloudwatch", "ssh", "tunnel")
+    names = ("postgres", "mysql", "mssql", "mongodb", "httpproxy", "dynamodb", "cloudwatch", "ssh", "tunnel")
     ports = {name: free_port() for name in names}
     worker = gateway.add_worker("ft-idle", idle_timeout=3, **{f"{name}_port": port for name, port in ports.items()})
     yield ports

@@ -23,15 +23,11 @@ ERRORS = (pymssql.Error, pytds.Error, mssql_python.Error)
 
 
 @pytest.fixture(scope="module")
-def sql_server() -> Iterator[SqlServer]:
-    server = SqlServer()
-    server.start()
-    try:
-        server.run("create table people (id int not null, name nvarchar(40), card varchar(20))")
-        server.run("insert into people values (1, N'Ann', '4111111111111111'), (2, N'Bob', null)")
-        yield server
-    finally:
-        server.stop()
+def sql_server(mssql: SqlServer) -> SqlServer:
+    """The server with the table `people`."""
+    mssql.run("create table people (id int not null, name nvarchar(40), card varchar(20))")
+    mssql.run("insert into people values (1, N'Ann', '4111111111111111'), (2, N'Bob', null)")
+    return mssql
 
 
 @pytest.fixture(scope="module")

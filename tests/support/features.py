@@ -28,6 +28,9 @@ from tests.support.mongodb_clients import mongodb_connection
 from tests.support.mongodb_clients import program as mongodb_program
 from tests.support.mongodb_clients import uri as mongodb_uri
 from tests.support.mongodb_program import WAIT as WAIT_FOR_CHANGES
+from tests.support.mssql_gateway import mssql_connection
+from tests.support.mssql_gateway import program as mssql_program
+from tests.support.mssql_server import SqlServer
 from tests.support.mysql_gateway import login, mysql_connection, run
 from tests.support.postgres import PostgresServer
 from tests.support.promises import PATIENT
@@ -260,6 +263,41 @@ class Mysql(Way):
 
     def sleeps(self) -> str:
         return "select sleep(600);"
+
+
+class Mssql(Way):
+    row = "SQL Server"
+    refusal = "ERROR 50000 "
+    is_silent = True
+
+    def __init__(self, gateway: Gateway, target: SqlServer) -> None:
+        self._gateway = gateway
+        self._target = target
+
+    def connection(self, name: str, **more: Any) -> Connection:
+        return mssql_connection(self._gateway, name, self._target, **more)
+
+    def start(self, issued: Issued, *statements: str, ports: Mapping[str, int] | None = None) -> Client:
+        client = Client(mssql_program(self._gateway, issued, port=(ports or {}).get("mssql")), clean_environment())
+        client.says(*statements)
+        return client
+
+    def shows(self, text: str) -> str:
+        return f"select N'{text[:2]}' + N'{text[2:]}' as shown;"
+
+    def makes(self, name: str) -> str:
+        return f"create table {name} (n int);"
+
+    def is_made(self, name: str) -> bool:
+        return (name,) in self._target.run("select name from sys.tables")
+
+    def clear(self, mark: str) -> None:
+        for (name,) in self._target.run("select name from sys.tables"):
+            if mark in name:
+                self._target.run(f"drop table {name}")
+
+    def sleeps(self) -> str:
+        return "waitfor delay '00:10:00';"
 
 
 class Mongodb(Way):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import mssql_python
 import pymssql
 import pytds
+from tests.support import mssql_program
 from tests.support.gateway import Gateway
 from tests.support.mssql_server import DATABASE, PASSWORD, USER, SqlServer
 
@@ -70,6 +73,13 @@ def connect_odbc(gateway: Gateway, issued: Issued, **more: Any) -> Any:
         "TrustServerCertificate": "yes",
     }
     return mssql_python.connect(";".join([f"{name}={value}" for name, value in parts.items()]), autocommit=True)
+
+
+def program(gateway: Gateway, issued: Issued, *, port: int | None = None) -> list[str]:
+    """The command of a client that reads batches from its input."""
+    login = mssql_login(gateway, issued)
+    words = [str(port or login["port"]), login["user"], login["password"], login["database"]]
+    return [sys.executable, str(Path(mssql_program.__file__)), *words]
 
 
 def _without(arguments: dict[str, Any], name: str) -> dict[str, Any]:

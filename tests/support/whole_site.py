@@ -13,11 +13,12 @@ import httpx
 import psycopg
 from tests.support.archiver_process import Archiver
 from tests.support.aws_ways import Cloudwatch, Dynamodb, aws_targets
-from tests.support.features import Http, Mongodb, Mysql, Postgres, SshCommand, SshShell, Way
+from tests.support.features import Http, Mongodb, Mssql, Mysql, Postgres, SshCommand, SshShell, Way
 from tests.support.gateway import Gateway
 from tests.support.http_gateway import web_app
 from tests.support.mariadb import MariaDbServer
 from tests.support.mongodb import MongoServer
+from tests.support.mssql_server import SqlServer
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.ssh_clients import Clients
 from tests.support.sshds import sshd
@@ -34,6 +35,7 @@ class Targets(NamedTuple):
     postgres: PostgresServer
     direct: psycopg.Connection
     maria: MariaDbServer
+    mssql: SqlServer
     mongo: MongoServer
 
 
@@ -112,6 +114,7 @@ def whole_site(targets: Targets, folder: Path) -> Iterator[WholeSite]:
         ways: dict[type[Way], Way] = {
             Postgres: Postgres(gateway, targets.postgres, targets.direct),
             Mysql: Mysql(gateway, targets.maria),
+            Mssql: Mssql(gateway, targets.mssql),
             Mongodb: Mongodb(gateway, targets.mongo),
             Http: Http(gateway, stack.enter_context(web_app())),
         }

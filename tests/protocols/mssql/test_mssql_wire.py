@@ -345,6 +345,34 @@ def test_refusal_takes_its_turn_among_pipelined_requests() -> None:
     assert shown.index(b"1") < shown.index(b"no") < shown.index(b"2")
 
 
+def test_database_of_the_login_is_recorded_and_judged_as_a_use() -> None:
+    link = new_link(MssqlWire(database="h]r"), Interceptor(lambda event: None))
+    effects = _say(link, [(CLIENT, ms.batch("select 1")), (TARGET, ms.reply(ms.done()))])
+    operations = [event for event in events_of(effects) if isinstance(event, Operation)]
+    assert [operation.text for operation in operations] == ["USE [h]]r]", "select 1"]
+    completed = [event.exchange for event in events_of(effects) if isinstance(event, Completed)]
+    assert completed == [operation.exchange for operation in operations]
+    assert sent_to(TARGET, effects) == ms.batch("select 1")
+
+
+def test_nothing_runs_in_a_database_whose_use_is_refused() -> None:
+    link = new_link(MssqlWire(database="hr"), _refusing("USE"))
+    effects = _say(link, [(CLIENT, ms.batch("select 1")), (CLIENT, ms.batch("select 2"))])
+    assert sent_to(TARGET, effects) == b""
+    assert len([event for event in events_of(effects) if isinstance(event, Refusal)]) == 3
+    assert ms.shown(sent_to(CLIENT, effects)).count(b"no") == 2
+
+
+def test_use_of_the_logins_database_can_be_held() -> None:
+    hold = Hold("t", "wait")
+    judge = Interceptor(lambda event: hold if isinstance(event, Operation) and "USE" in event.text else None)
+    link = new_link(MssqlWire(database="hr"), judge)
+    effects = _say(link, [(CLIENT, ms.batch("select 1"))])
+    assert sent_to(TARGET, effects) == b""
+    effects = link.resume("t", FORWARD)
+    assert sent_to(TARGET, effects) == ms.batch("select 1")
+
+
 def test_attention_after_a_refusal_is_acknowledged() -> None:
     link = new_link(MssqlWire(), _refusing("drop"))
     effects = _say(link, [(CLIENT, ms.batch("drop")), (CLIENT, ms.attention()), (TARGET, ms.done_attention())])
@@ -552,6 +580,37 @@ def test_rows_of_a_cursor_belong_to_the_request_that_opened_it() -> None:
     (seen,) = [event for event in watcher.seen if isinstance(event, Rows)]
     assert (seen.exchange, seen.began, seen.count) == (2, 1, 3)
     assert sent_to(CLIENT, effects).endswith(rows)
+
+
+@pytest.mark.parametrize(
+    ("column", "position"),
+    [
+        (ms.column("ROWSTAT", ms.INT, k.HIDDEN_COLUMN), -1),
+        (ms.column("ROWSTAT", ms.INT, 0), 0),
+        (ms.column("status", ms.INT, k.HIDDEN_COLUMN), 0),
+        (ms.column("ROWSTAT", ms.text_type(40), k.HIDDEN_COLUMN), 0),
+    ],
+    ids=["of a cursor", "of a statement", "another name", "a text"],
+)
+def test_only_the_column_that_servers_add_to_a_cursor_has_a_position_of_its_own(column: bytes, position: int) -> None:
+    judge = Interceptor(lambda event: None, Heading)
+    link = new_link(MssqlWire(), judge)
+    described = ms.columns(ms.column("a", ms.INT, 0), column)
+    _say(link, [(CLIENT, ms.batch("select a")), (TARGET, ms.reply(described, ms.done()))])
+    (heading,) = [event for event in judge.seen if isinstance(event, Heading)]
+    assert [each.position for each in heading.columns] == [0, position]
+
+
+@pytest.mark.parametrize("size", CHUNKS)
+def test_result_whose_description_is_refused_is_discarded_and_the_link_continues(size: int) -> None:
+    refused = Interceptor(lambda event: Refuse("r", "no") if isinstance(event, Heading) else None, Heading, Rows)
+    link = new_link(MssqlWire(), refused)
+    answer = ms.reply(MANY_ROWS, ms.done(200), size=512)
+    for _ in range(2):
+        effects = _say(link, [(CLIENT, ms.batch("select a, b")), (TARGET, answer)], size)
+        assert ms.shown(sent_to(CLIENT, effects)).count(b"no") == 1
+        assert not [effect for effect in effects if isinstance(effect, Close)]
+    assert not [event for event in refused.seen if isinstance(event, Rows) and not isinstance(event, Heading)]
 
 
 def test_computed_column_is_described_as_text() -> None:

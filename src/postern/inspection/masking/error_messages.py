@@ -12,7 +12,7 @@ field, and which fields there are. A strict rule withholds all of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -103,9 +103,12 @@ def _names(schema: TargetSchema) -> frozenset[str]:
     return frozenset(names)
 
 
-def mask_as_signal(labels: Sequence[str]) -> list[bytes]:
-    """Return the replacement of an error that can be user-written: each field as SIGNAL's own."""
-    fields = {"errno": SIGNAL_NUMBER, "code": _SIGNAL_CODE}
+SIGNAL: Final[Mapping[str, bytes]] = {"errno": SIGNAL_NUMBER, "code": _SIGNAL_CODE}
+
+
+def mask_own_words(labels: Sequence[str], fields: Mapping[str, bytes] = SIGNAL) -> list[bytes]:
+    """Return the replacement of a message that can be user-written. `fields` are those that cannot be a text of any
+    kind, by their labels; the default is that of SIGNAL."""
     return [fields.get(label, MASK) for label in labels]
 
 

@@ -30,7 +30,6 @@ from postern.inspection.masking.error_messages import (
     MASK,
     is_harmless_setting,
     make_known_check,
-    mask_as_signal,
     nothing_known,
     withhold_values,
 )
@@ -476,7 +475,7 @@ class Masking:
             strict = columns.unsure.refused is not None
             masked = withhold_values(texts, labels, is_known, strict=strict, is_error=channel is Channel.ERROR)
             if strict and self._facts.is_in_own_words(texts, labels, statements):
-                masked = mask_as_signal(labels)
+                masked = self._facts.replace_own_words(labels, is_error=channel is Channel.ERROR)
         elif channel is Channel.PARAMETER:
             if not is_harmless_setting("".join(labels), texts[0], is_known, sets=self._facts.only_sets(statements)):
                 masked = [MASK]

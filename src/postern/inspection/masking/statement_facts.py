@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from postern.inspection.masking.error_messages import mask_own_words
 from postern.interception.events import CopyFormat
 
 
@@ -37,6 +38,10 @@ class StatementFacts:
     def is_in_own_words(self, texts: Sequence[bytes], labels: Sequence[str], statements: Sequence[str]) -> bool:
         """Return whether code of a statement can have written all fields of this error, so that none can stay."""
         return False
+
+    def replace_own_words(self, labels: Sequence[str], *, is_error: bool) -> list[bytes]:
+        """Return what a message in a statement's own words is replaced by: one text for each label."""
+        return mask_own_words(labels)
 
     def help_with_origins(self) -> str:
         """Return what a user can do if the origin of columns cannot be determined."""

@@ -35,9 +35,16 @@ def wires(parts: WireParts) -> OpenWire:
     """Return the factory of wires."""
 
     def open_wire(permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
-        return MssqlWire(max_message=parts.settings.max_statement, parameters=parameters)
+        most = parts.settings.max_statement
+        return MssqlWire(max_message=most, parameters=parameters, database=_other_database(start, parameters))
 
     return open_wire
+
+
+def _other_database(start: Start, parameters: Mapping[str, str]) -> str:
+    """Return the database that the client logs in to, if it is not the connection's own: it counts as a USE."""
+    name = start.database or ""
+    return "" if name == parameters.get("own_database", "") else name
 
 
 def limit_to_framed_tls(context: ssl.SSLContext) -> None:

@@ -42,7 +42,7 @@ class MssqlTargets:
         for _ in range(MAX_ROUTES):
             stream, greeting = await self._login(host, port, requested, env)
             if greeting.routed_to is None:
-                return Target(stream, _parameters(greeting))
+                return Target(stream, _parameters(greeting) | {"own_database": text(env, "DB")})
             stream.close()
             host, port = _read_route(greeting.routed_to)
         raise Unavailable(f"the target routes to another server, and that again, more than {MAX_ROUTES} times")

@@ -77,7 +77,24 @@ def test_error_without_a_text_is_not_trusted() -> None:
         (b"2627", "insert t values (1)", False),
         (b"8134", "select 1 / 0", False),
         (b"0", "exec p", True),
+        (b"50000", "raiserror('x', 16, @state)", True),
+        (b"50000", "raiserror('x', @severity, 1)", True),
+        (b"51000", "throw 51000, 'x', @state", True),
+        (b"0", "while @i < 9 begin if @i > 3 print 'one' else print 'zero' set @i += 1 end", True),
+        (b"50000", "again: if @i > 3 raiserror('one', 10, 1) goto again", True),
+        (b"8134", "while @i < 9 begin select 1 / 0 set @i += 1 end", False),
     ],
 )
 def test_message_is_a_texts_own_if_it_can_have_made_it_from_values(number: bytes, text: str, chosen: bool) -> None:
     assert FACTS.is_in_own_words([number, b"x"], ["errno", "message"], [text]) is chosen
+
+
+LABELS = ("errno", "severity", "state", "procedure", "line", "message")
+
+
+@pytest.mark.parametrize(("is_error", "severity"), [(True, b"16"), (False, b"0")])
+def test_message_of_a_text_becomes_a_users_error_without_anything_that_it_chose(
+    is_error: bool, severity: bytes
+) -> None:
+    replaced = FACTS.replace_own_words(LABELS, is_error=is_error)
+    assert replaced == [b"50000", severity, b"1", b"", b"1", b"****"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.protocols.mssql.lineage.test_tsql_lineage import ORDERS, SHOP, STAFF, USERS, relation, target
 
-from postern.domain.targets.target_schema import TargetSchema
+from postern.domain.targets.target_schema import Origin, TargetSchema
 from postern.interception.events import Column, TextKind
 from postern.protocols.mssql.lineage.tsql_lineage import TSqlLineage
 from postern.protocols.mssql.lineage.tsql_session_lineage import TSqlSessionLineage
@@ -54,6 +56,18 @@ def test_output_parameters_have_the_origins_of_what_was_assigned() -> None:
     of.record_statement("exec dbo.p @a output")
     assert of.of_variables("exec dbo.p @a output", ["@a"]) == (None,)
     assert of.of_variables("select 'open", ["@a"]) == (None,)
+
+
+def test_column_that_the_server_adds_to_rows_of_a_cursor_is_left_out() -> None:
+    of = session("select email from users")
+    email, status = Column("email", TextKind.TEXT), Column("ROWSTAT", TextKind.NUMBER)
+    added = replace(status, position=-1)
+    assert of.of("select email from users", [email, status]) == (None, None)
+    first, last = of.of("select email from users", [email, added]) or ()
+    assert first is not None
+    assert {ref.column for ref in first.refs} == {"email"}
+    assert last == first.__class__(frozenset())
+    assert of.of("exec p", [email, added]) == (None, Origin())
 
 
 def test_answer_is_identified_by_number_and_names_of_its_columns() -> None:

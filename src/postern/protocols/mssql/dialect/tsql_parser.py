@@ -260,7 +260,7 @@ class _Judge:
             draft.unknown("it waits for something unknown")
         elif first == "BULK" or first == "INSERT":
             judging.add_names(draft, tokens, 2)
-            draft.tag = "BULK INSERT"
+            draft.tag = f"{first} {tokens[1].key}"
         elif first == "USE" and len(tokens) == 2:
             draft.objects.add(ObjectName(ObjectKind.SCHEMA, tokens[1].text.lower()))
         elif first == "RAISERROR" and "LOG" in {token.key for token in tokens}:

@@ -9,15 +9,20 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
+from postern.inspection.masking.error_messages import mask_own_words
 from postern.inspection.masking.statement_facts import StatementFacts
 from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, closing, key_at, words_of
 from postern.protocols.mssql.dialect import tsql_words as words
 from postern.protocols.mssql.dialect.tsql_batches import readings, statements
 from postern.protocols.mssql.dialect.tsql_exec import parse_exec
-from postern.protocols.mssql.dialect.tsql_parser import creates_code
+from postern.protocols.mssql.dialect.tsql_parser import creates_code, has_loop
 
 _LONGEST: Final = 16 * 1024  # characters that are tokenised on the event loop, when a response arrives
 _USER_ERRORS: Final = 50_000  # numbers from here on belong to users
+
+# Fields of a message that a text can have chosen, as RAISERROR('****', 16, 1) and RAISERROR('****', 0, 1) have them.
+_OWN_ERROR: Final = {"errno": b"%d" % _USER_ERRORS, "severity": b"16", "state": b"1", "line": b"1", "procedure": b""}
+_OWN_NOTICE: Final = {**_OWN_ERROR, "severity": b"0"}
 
 _SPEAKS: Final = frozenset({"PRINT", "RAISERROR", "THROW"})
 # Statements that can run triggers, which write messages of their own.
@@ -30,8 +35,8 @@ _NAME_ERRORS: Final = frozenset(
         """
         102 105 107 113 128 134 137 139 141 142 147 155 156 170 174 178 189 195 201 207 208 209 213 229 230 262 263 267
         297 300 319 343 911 916 1001 1004 1007 1011 1013 1038 1088 1767 1769 1776 1801 1911 2021 2714 2760 2801 2812
-        3701 3906 4060 4104 4121 4145 4902 4922 4924 5074 6401 7202 8120 8121 8127 8144 8145 8146 8155 8156 8158 8178
-        15009 15151 15165 15225 16915 16916
+        3701 3906 4060 4104 4121 4145 4902 4922 4924 5074 5701 5703 6401 7202 8120 8121 8127 8144 8145 8146 8155 8156
+        8158 8178 15009 15151 15165 15225 16915 16916
         """
     )
 )
@@ -57,10 +62,13 @@ class TSqlStatementFacts(StatementFacts):
 
     def is_in_own_words(self, texts: Sequence[bytes], labels: Sequence[str], statements: Sequence[str]) -> bool:
         """Return whether a text, or a trigger that it runs, can have chosen the message by PRINT, RAISERROR or THROW,
-        from values."""
+        from values. A loop can spell a value by literal messages."""
         number = _number(dict(zip(labels, texts, strict=True)).get("errno", b""))
         is_users = number <= 0 or number >= _USER_ERRORS
         return any(map(_speaks_values, statements)) or (is_users and any(map(_runs_triggers, statements)))
+
+    def replace_own_words(self, labels: Sequence[str], *, is_error: bool) -> list[bytes]:
+        return mask_own_words(labels, _OWN_ERROR if is_error else _OWN_NOTICE)
 
 
 def _number(text: bytes) -> int:
@@ -93,8 +101,11 @@ def _takes_names(text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _speaks_values(text: str) -> bool:
-    """Return whether a text writes messages that are not literals."""
-    return any(_is_code(tokens) or _speaks(tokens) for tokens in _pieces(text))
+    """Return whether a text writes messages that are not literals, or literal ones in a loop."""
+    pieces = _pieces(text)
+    if any(map(has_loop, pieces)) and any(_SPEAKS & {token.key for token in tokens} for tokens in pieces):
+        return True
+    return any(_is_code(tokens) or _speaks(tokens) for tokens in pieces)
 
 
 def _speaks(tokens: Sequence[SqlToken]) -> bool:

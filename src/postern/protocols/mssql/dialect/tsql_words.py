@@ -88,7 +88,8 @@ STATEMENTS: Final[dict[tuple[str, ...], frozenset[Effect]]] = {
             "|CREATE SERVER AUDIT|ALTER SERVER AUDIT|DROP SERVER AUDIT|CREATE DATABASE AUDIT|ALTER DATABASE AUDIT"
             "|DROP DATABASE AUDIT|CREATE WORKLOAD|DROP WORKLOAD",
         ),
-        ((WRITE, ADMIN), "BULK INSERT|INSERT BULK"),
+        ((WRITE, ADMIN), "BULK INSERT"),  # from a file of the server
+        ((WRITE,), "INSERT BULK"),  # rows that the client sends
     )
     for words in listed.split("|")
 }

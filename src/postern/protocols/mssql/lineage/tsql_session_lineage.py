@@ -67,6 +67,9 @@ class TSqlSessionLineage:
 
     def of(self, statement: str, columns: Sequence[Column]) -> tuple[Origin | None, ...] | None:
         """Return the origin of each column of an answer. None if nothing is known about any of them."""
+        if columns and columns[-1].position < 0:  # of a cursor
+            found = self.of(statement, columns[:-1])
+            return None if found is None else (*found, Origin(frozenset()))
         read = self._read(statement)
         outs: Outs | None = None if read is None else one_of(read.answers, columns, _fold_ascii_name)
         if not columns:

@@ -354,7 +354,7 @@ class MssqlBackend(Wire):
         """Continue after the decision about an event."""
         event = self._event
         self._event = None
-        if isinstance(event, MssqlHeading) and not self.cutting:
+        if isinstance(event, MssqlHeading):  # also to discard the rows, if it was refused
             self._use_columns(MssqlLayout(event.layout.described, event.as_text))
 
     def _read_columns(self) -> bool:

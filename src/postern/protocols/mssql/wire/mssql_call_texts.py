@@ -211,7 +211,7 @@ def _read_cursor(call: RpcCall, slot: MssqlPendingResponse, queue: MssqlResponse
     table = text_value(call.parameters[3]) if len(call.parameters) > 3 else None
     if not table:
         return _unreadable(call, "a change by a cursor does not name its table")
-    columns = [_quote(parameter.name.lstrip("@")) for parameter in call.parameters[4:]]
+    columns = [quote_name(parameter.name.lstrip("@")) for parameter in call.parameters[4:]]
     values = values_of(call.parameters[4:])
     if operation & _CURSOR_INSERT:
         places = ", ".join([f"@P{at + 1}" for at in range(len(columns))])
@@ -223,13 +223,14 @@ def _read_cursor(call: RpcCall, slot: MssqlPendingResponse, queue: MssqlResponse
     return CallReading(f"UPDATE {table} SET {sets} {where}", values)  # noqa: S608 - judged, not run
 
 
-def _quote(name: str) -> str:
+def quote_name(name: str) -> str:
+    """Return a name in brackets."""
     return "[" + name.replace("]", "]]") + "]"
 
 
 def _call_text(call: RpcCall) -> str:
     """Return a call as a statement. A name that a server would not read as one is quoted as a whole."""
-    name = call.name.strip() if call.name.strip() and _NAME.fullmatch(call.name) else _quote(call.name)
+    name = call.name.strip() if call.name.strip() and _NAME.fullmatch(call.name) else quote_name(call.name)
     words: list[str] = []
     for at, parameter in enumerate(call.parameters):
         place = f"@P{at + 1}"

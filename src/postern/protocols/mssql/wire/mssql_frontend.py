@@ -23,7 +23,7 @@ from postern.protocols.mssql.wire import mssql_packets as p
 from postern.protocols.mssql.wire import mssql_requests as r
 from postern.protocols.mssql.wire import mssql_tokens as k
 from postern.protocols.mssql.wire.mssql_bulk_rows import BulkRows
-from postern.protocols.mssql.wire.mssql_call_texts import CallReading, read_call
+from postern.protocols.mssql.wire.mssql_call_texts import CallReading, quote_name, read_call
 from postern.protocols.mssql.wire.mssql_response_queue import (
     ATTENTION,
     REFUSED,
@@ -50,24 +50,31 @@ _PATIENT: Final = "Send less at once, or ask an administrator to raise POSTERN_M
 
 
 class MssqlRequest(Request):
-    """One request. `raw` are its packets."""
+    """One request. `raw` are its packets. `is_login`: it stands for the database of the login, and has none."""
 
-    __slots__ = ("raw", "resets", "slot")
+    __slots__ = ("is_login", "raw", "resets", "slot")
 
     def __init__(self, raw: bytes, slot: MssqlPendingResponse, resets: int) -> None:
         super().__init__()
         self.raw = raw
         self.slot = slot
         self.resets = resets
+        self.is_login = False
 
 
 class MssqlFrontend:
-    """The client's half of the wire. `poll` returns bytes to forward, or a request to judge."""
+    """The client's half of the wire. `poll` returns bytes to forward, or a request to judge.
 
-    def __init__(self, queue: MssqlResponseQueue, wants: Wants, max_message: int) -> None:
+    `database` is the one of the login, if that is judged: the first request is a USE without bytes. `refusal` is the
+    answer to every request, if it was refused.
+    """
+
+    def __init__(self, queue: MssqlResponseQueue, wants: Wants, max_message: int, database: str = "") -> None:
         self.queue = queue
         self.wants = wants
         self.max_message = max_message
+        self.refusal: Refuse | None = None
+        self._database = database
         self.has_forwarded_part = False  # a bulk load's message is forwarded in part
         self._intake = Intake()
         self._kind: i64 = 0  # of the message that is read; 0 between messages
@@ -94,6 +101,8 @@ class MssqlFrontend:
         self._intake.feed(data)
 
     def poll(self) -> bytes | MssqlRequest | None:
+        if self._database and len(self._intake.buf) > self._intake.pos:
+            return self._open_database()
         while True:
             packet = self._next_packet()
             if packet is None:
@@ -101,6 +110,15 @@ class MssqlFrontend:
             output = self._take(packet)
             if output is not None:
                 return output
+
+    def _open_database(self) -> MssqlRequest:
+        """Return the request that stands for the database of the login."""
+        name = self._database
+        self._database = ""
+        request = MssqlRequest(b"", MssqlPendingResponse(REQUEST, self.queue.next_exchange()), 0)
+        request.is_login = True
+        self._ask(request, f"USE {quote_name(name)}")
+        return request
 
     def _next_packet(self) -> bytes | None:
         intake = self._intake
@@ -197,6 +215,8 @@ class MssqlFrontend:
         else:
             self._ask(request, "rows of a bulk load")
             request.forced = Refuse("protocol", "no INSERT BULK statement was allowed before these rows")
+        if self.refusal is not None:
+            request.forced = self.refusal
         return request
 
     def _answer_cancelled(self) -> None:

@@ -17,6 +17,8 @@ REFUSED_NUMBER: Final = k.UNKNOWN_ERROR
 REFUSED_SEVERITY: Final = 16
 FATAL_SEVERITY: Final = 20  # clients close the connection
 _MAX_NUMBER: Final = 1 << 31
+_MAX_SHORT: Final = 1 << 16
+_MAX_BYTE: Final = 1 << 8
 
 
 def refusal_tokens(refusal: Refuse, wide: bool) -> bytes:
@@ -48,28 +50,38 @@ class MssqlOutput(Output):
 
 
 class ServerMessage(MssqlOutput):
-    """ERROR or INFO, whose text can quote data. Statements can choose text and number: THROW, RAISERROR, PRINT."""
+    """ERROR or INFO, whose text can quote data. Statements can choose each of its fields: THROW, RAISERROR, PRINT."""
 
     def __init__(self, exchange: int, token: MessageToken, wide: bool) -> None:
         super().__init__(exchange, Channel.ERROR if token.code == k.ERROR else Channel.NOTICE)
         self._token = token
         self._wide = wide
         self.number = token.number
+        self.severity = token.severity
+        self.state = token.state
+        self.procedure = token.procedure
+        self.line = token.line
         self.text = token.text
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return ("errno", "message")
+        return ("errno", "severity", "state", "procedure", "line", "message")
 
     def texts(self) -> list[bytes]:
-        return [b"%d" % self.number, self.text.encode("utf-8", "replace")]
+        numbers = (self.number, self.severity, self.state, self.line)
+        number, severity, state, line = [b"%d" % each for each in numbers]
+        texts = [text.encode("utf-8", "replace") for text in (self.procedure, self.text)]
+        return [number, severity, state, texts[0], line, texts[1]]
 
     def replace(self, texts: list[bytes]) -> None:
-        if len(texts) != 2:
-            raise ValueError(f"{len(texts)} texts given for a message that holds 2")
-        number = int(texts[0]) if texts[0].isdigit() and len(texts[0]) < 11 else REFUSED_NUMBER
-        self.number = number if number < _MAX_NUMBER else REFUSED_NUMBER
-        self.text = texts[1].decode("utf-8", "replace")
+        if len(texts) != len(self.labels):
+            raise ValueError(f"{len(texts)} texts given for a message that holds {len(self.labels)}")
+        self.number = _number(texts[0], REFUSED_NUMBER, _MAX_NUMBER)
+        self.severity = _number(texts[1], REFUSED_SEVERITY, _MAX_BYTE)
+        self.state = _number(texts[2], 1, _MAX_BYTE)
+        self.procedure = texts[3].decode("utf-8", "replace")
+        self.line = _number(texts[4], 1, _MAX_NUMBER if self._wide else _MAX_SHORT)
+        self.text = texts[5].decode("utf-8", "replace")
         self.is_changed = True
 
     def encode(self) -> bytes:
@@ -77,14 +89,20 @@ class ServerMessage(MssqlOutput):
         return k.encode_message(
             token.code,
             self.number,
-            token.severity,
+            self.severity,
             self.text,
             self._wide,
-            state=token.state,
+            state=self.state,
             server=token.server,
-            procedure=token.procedure,
-            line=token.line,
+            procedure=self.procedure,
+            line=self.line,
         )
+
+
+def _number(text: bytes, default: int, limit: int) -> int:
+    """Return a number below a limit; the default for any other text, such as a mask."""
+    number = int(text) if text.isdigit() and len(text) < 11 else limit
+    return number if number < limit else default
 
 
 class ReturnedValue(MssqlOutput):

@@ -27,6 +27,7 @@ from postern.protocols.mssql.wire.mssql_values import cell_change, fill_value, f
 Cells = list[bytes | None]  # of one column, row by row, without lengths; None is NULL
 
 HIDDEN: Final = b"****"
+_ROW_STATUS: Final = "ROWSTAT"
 _XML_NAME: Final = "XML_F52E2B61-18A1-11d1-B105-00805F49916B"
 _JSON_NAME: Final = "JSON_F52E2B61-18A1-11d1-B105-00805F49916B"
 
@@ -47,7 +48,7 @@ class MssqlLayout:
         self.types: Final = [column.type for column in columns]
         self.sent_types: Final = [hidden_type() if at in as_text else kind for at, kind in enumerate(self.types)]
         self.forms: Final = [kind.form for kind in self.types]
-        self.columns: Final[tuple[Column, ...]] = tuple([_column(column) for column in columns])
+        self.columns: Final[tuple[Column, ...]] = _columns(columns)
         self.searched: Final = [column.kind is not TextKind.OPAQUE for column in self.columns]
         self.is_document: Final = (
             len(columns) == 1
@@ -55,6 +56,15 @@ class MssqlLayout:
             and bool(columns[0].type.codec)
             and not as_text
         )
+
+
+def _columns(described: list[MssqlColumn]) -> tuple[Column, ...]:
+    """Return the columns. Rows of a cursor end with one that the server itself adds: its position is negative."""
+    columns = [_column(column) for column in described]
+    last = described[-1] if described else None
+    if last is not None and last.flags & k.HIDDEN_COLUMN and last.type.code == t.INT4 and last.name == _ROW_STATUS:
+        columns[-1] = Column(last.name, columns[-1].kind, position=-1)
+    return tuple(columns)
 
 
 def _column(column: MssqlColumn) -> Column:

@@ -69,6 +69,7 @@ ENV_ROUTING: Final = 20
 
 NULLABLE: Final = 0x0001  # flags of a column
 NULLABLE_UNKNOWN: Final = 0x8000
+HIDDEN_COLUMN: Final = 0x2000
 MAX_COLUMNS: Final = 4096
 NO_COLUMNS: Final = 0xFFFF  # in COLMETADATA: there are none, or they are not described
 

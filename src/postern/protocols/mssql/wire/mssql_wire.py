@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from postern.interception.events import Output, Rows
+from postern.interception.events import Completed, Output, Rows
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.mssql.wire import mssql_packets as p
 from postern.protocols.mssql.wire import mssql_tokens as k
@@ -31,16 +31,20 @@ class MssqlWire(MssqlBackend):
     """Both halves, and the decisions between them.
 
     `parameters` are those of the target's login: `version` of TDS, and `packet_size`, both numbers. Sizes are in bytes.
+    `database` is one that the client has logged in to, although it is not the connection's: that is judged as a USE.
     """
 
-    def __init__(self, *, max_message: int = 32 << 20, parameters: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, *, max_message: int = 32 << 20, parameters: Mapping[str, str] | None = None, database: str = ""
+    ) -> None:
         parameters = parameters or {}
         version = _number(parameters.get("tds_version", ""), k.TDS_74)
         size = _number(parameters.get("packet_size", ""), p.DEFAULT_SIZE)
         queue = MssqlResponseQueue(k.is_wide(version))
         super().__init__(queue, Wants(), max_message, min(max(size, p.MIN_SIZE), p.MAX_SIZE))
-        self._frontend = MssqlFrontend(queue, self.wants, max_message)
+        self._frontend = MssqlFrontend(queue, self.wants, max_message, database)
         self._warnings = b""  # tokens for the response to the next request
+        self._opened: list[Piece] = []  # the end of the exchange that stands for the login's database
 
     def feed_client(self, data: bytes) -> None:
         self._frontend.feed(data)
@@ -50,6 +54,9 @@ class MssqlWire(MssqlBackend):
 
     def forward(self, request: Request) -> bytes:
         assert isinstance(request, MssqlRequest)
+        if request.is_login:
+            self._opened = [Completed(request.slot.exchange, "OK")]
+            return b""
         self._owe(request.slot)
         raw = request.raw
         if request.resets:
@@ -59,6 +66,9 @@ class MssqlWire(MssqlBackend):
 
     def reject(self, request: Request, refusal: Refuse) -> bytes:
         assert isinstance(request, MssqlRequest)
+        if request.is_login:  # the client has asked for nothing yet: whatever it asks for is refused
+            self._frontend.refusal = refusal
+            return b""
         slot = MssqlPendingResponse(REFUSED, request.slot.exchange)
         slot.data = refusal_tokens(refusal, self.queue.wide)
         self._owe(slot)
@@ -78,11 +88,17 @@ class MssqlWire(MssqlBackend):
     @property
     def has_pending_output(self) -> bool:
         slots = self.queue.slots
+        if self._opened:
+            return True
         if not slots:
             return bool(self._warnings)
         return slots[0].kind == REFUSED or bool(slots[0].prefix)
 
     def poll_target(self) -> list[Piece]:
+        if self._opened:
+            opened = self._opened
+            self._opened = []
+            return opened
         if not self._warnings or self.queue.slots:
             return super().poll_target()
         # The client waits for its request, which is held: the response begins with the warning.
