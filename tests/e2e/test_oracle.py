@@ -10,7 +10,7 @@ import oracledb
 import pytest
 from tests.e2e.test_oracle_direct import ANSWERS, CLIENTS, LEVELS, NOT_TRIED, program, run
 from tests.support.gateway import Gateway
-from tests.support.oracle_gateway import ask_oracle, connect_oracle, oracle_connection, plain_dsn
+from tests.support.oracle_gateway import ask_directly, ask_oracle, connect_oracle, oracle_connection, plain_dsn
 from tests.support.oracledb.running_server import OracleTestServer, running_oracle
 from tests.support.oracledb.server_session import ServerOptions
 
@@ -23,20 +23,10 @@ PEOPLE = (
 )
 
 
-def directly(server: OracleTestServer, *statements: str) -> list[tuple[object, ...]]:
-    """Run statements at the server itself. Return the rows of the last one."""
-    rows: list[tuple[object, ...]] = []
-    with oracledb.connect(user=server.user, password=server.password, dsn=server.easy_connect) as client:
-        for statement in statements:
-            rows = ask_oracle(client, statement)
-        client.commit()
-    return rows
-
-
 @pytest.fixture(scope="module")
 def server() -> Iterator[OracleTestServer]:
     with running_oracle() as running:
-        directly(running, *PEOPLE)
+        ask_directly(running, *PEOPLE)
         yield running
         assert running.failures == []
 

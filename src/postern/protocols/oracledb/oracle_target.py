@@ -77,12 +77,18 @@ class OracleTargets:
 
 
 def _database(order: Order, env: Mapping[str, Secret], *, is_sid: bool) -> tuple[str, str]:
-    """Return the service name and the SID of the database: what the client names, else what the connection names."""
+    """Return the service name and the SID of the database: what the client names, else what the connection names.
+    Raises Unavailable if there is neither."""
     named, own_service, own_sid = order.start.database or "", text(env, "DB"), text(env, "SID")
     if named and not is_sid and named.lower() != own_sid.lower():
         return named, ""
     if named:
         return "", named
+    if not own_service and not own_sid:
+        raise Unavailable(
+            f"connection {order.connection!r} has no secret 'envvar:DB' with the name of the service, nor "
+            "'envvar:SID'; an administrator must set one"
+        )
     return (own_service, "") if own_service else ("", own_sid)
 
 

@@ -111,7 +111,6 @@ ORACLEDB = ProtocolSpec(
         required=("HOST", "USER"),
         readable=("HOST", "PORT", "USER", "DB", "SID", "SSLMODE"),
         private=("PASS", "SSLROOTCERT"),
-        one_of=("DB", "SID"),
     ),
     syntax=ScriptSyntax.PL_SQL,
     variables={
