@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from postern.protocols.spec import DialectSpec, ProtocolSpec, ScriptSyntax, TargetKeys
@@ -10,7 +10,11 @@ from postern.protocols.spec import DialectSpec, ProtocolSpec, ScriptSyntax, Targ
 if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
     from postern.agent.agent_protocols import Targets
+    from postern.domain.targets.target_schema import TargetSchema
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, WireParts
+    from postern.inspection.masking.origins import SessionOrigins
+    from postern.inspection.masking.statement_facts import StatementFacts
+    from postern.inspection.sql.script_spans import ScriptSpans
     from postern.inspection.sql.sql_parser import Parser
     from postern.protocols.clients import NativeClient
     from postern.protocols.gateway_queries import Catalogue, Script
@@ -81,10 +85,30 @@ def _answers() -> AnswerReader:
 
 
 def _parser() -> Parser:
-    from postern.inspection.sql.oracle import OracleParser
     from postern.inspection.sql.shared import own
+    from postern.protocols.oracledb.dialect.oracle_parser import OracleParser
 
     return cast("Parser", own(OracleParser))
+
+
+def _lineage() -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins]:
+    from postern.protocols.oracledb.lineage.oracle_lineage import OracleLineage
+    from postern.protocols.oracledb.lineage.oracle_session_lineage import OracleSessionLineage
+
+    lineage = OracleLineage()
+    return lambda schema: OracleSessionLineage(lineage, schema)
+
+
+def _facts() -> StatementFacts:
+    from postern.protocols.oracledb.dialect.oracle_statement_facts import OracleStatementFacts
+
+    return OracleStatementFacts()
+
+
+def _split() -> Callable[[str], ScriptSpans]:
+    from postern.protocols.oracledb.dialect.oracle_splitting import split_oracle
+
+    return split_oracle
 
 
 def _uri() -> DatabaseUri:
@@ -136,7 +160,13 @@ ORACLEDB = ProtocolSpec(
     renderer=_renderer,
     results=_results,
     answers=_answers,
-    dialect=DialectSpec(name="oracle", parser=_parser),
+    dialect=DialectSpec(
+        name="oracle",
+        parser=_parser,
+        lineage=_lineage,
+        facts=_facts,
+        split=_split,
+    ),
     uri=_uri,
     client=_client,
 )

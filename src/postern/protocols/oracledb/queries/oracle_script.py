@@ -10,9 +10,9 @@ from collections import deque
 
 from postern.errors import Invalid
 from postern.protocols.gateway_queries import ScriptRequest
+from postern.protocols.oracledb.dialect.oracle_splitting import split_oracle
 from postern.protocols.oracledb.queries.oracle_dialogue import OracleDialogue
 from postern.protocols.oracledb.queries.oracle_own_calls import encode_execute
-from postern.protocols.oracledb.queries.oracle_statements import OracleStatement, script_statements
 
 
 class OracleScript:
@@ -20,8 +20,9 @@ class OracleScript:
     committed at its end, unless there was an error. The output is in the recording."""
 
     def __init__(self, text: str) -> None:
-        self._statements = script_statements(text)
-        self._left: deque[OracleStatement] = deque(self._statements)
+        self._text = text
+        self._spans = split_oracle(text).spans
+        self._left = deque([text[start:end] for start, end in self._spans])
         self._dialogue = OracleDialogue()
         self.failed = False
         self.finished = False
@@ -38,8 +39,8 @@ class OracleScript:
         """Return the calls of all statements, with their places. Raises Invalid."""
         self._check()
         return [
-            ScriptRequest(each.start, each.end, encode_execute(each.text, (), 1), each.text)
-            for each in self._statements
+            ScriptRequest(start, end, encode_execute(self._text[start:end], (), 1), self._text[start:end])
+            for start, end in self._spans
         ]
 
     def exit_code(self) -> int:
@@ -49,10 +50,10 @@ class OracleScript:
     def start(self) -> bytes:
         """Return the first call. Raises Invalid."""
         self._check()
-        return self._dialogue.execute(self._left.popleft().text)
+        return self._dialogue.execute(self._left.popleft())
 
     def _check(self) -> None:
-        if not self._statements:
+        if not self._spans:
             raise Invalid("script: it has no statement", field="script")
 
     def feed(self, data: bytes) -> bytes:
@@ -67,7 +68,7 @@ class OracleScript:
         if dialogue.has_more:
             return dialogue.fetch()
         if self._left:
-            return dialogue.execute(self._left.popleft().text)
+            return dialogue.execute(self._left.popleft())
         if dialogue.in_transaction:
             return dialogue.commit()
         self.finished = True
