@@ -96,12 +96,13 @@ class _Line:
         size = int(tns.read_size(head, 0, self.large, most, self._peer))
         return tns.cut_packet(head + await self.stream.read(size - tns.HEAD), 0, size, self._peer)
 
-    async def data(self) -> bytes:
-        """Return the body of the next packet, which must be DATA."""
+    async def data(self, *, is_last: bool = False) -> bytes:
+        """Return the body of the next packet, which must be DATA. `is_last`: it can close the connection."""
         while True:
             packet = await self.packet()
             if packet.type == tns.DATA:
-                if packet.data_flags & (tns.END_OF_FILE | tns.BEGIN_PIPELINE):
+                forbidden = tns.BEGIN_PIPELINE if is_last else tns.END_OF_FILE | tns.BEGIN_PIPELINE
+                if packet.data_flags & forbidden:
                     raise ProtocolViolation(f"the {self._peer} ended its login ({packet.data_flags:#x})")
                 return packet.body
             if packet.type != tns.CONTROL:
@@ -394,7 +395,7 @@ async def _open(line: _Line, login: OracleTargetLogin) -> connects.TnsAccept:
         if packet.type == tns.REDIRECT:
             length, data = connects.parse_redirect_length(packet.body)
             if data is None:
-                data = await line.data()
+                data = await line.data(is_last=True)
             if len(data) != length:
                 raise ProtocolViolation("the target sent a REDIRECT of another length than it announced")
             raise OracleRedirect(descriptors.parse_redirect(data))
