@@ -227,3 +227,8 @@ def test_routing_is_followed_by_the_agent(gateway: Gateway, sql_server: SqlServe
     finally:
         router.stop()
     wait_until(lambda: " closed" in sql_server.log)
+
+
+def test_several_active_results_are_answered_as_absent(gateway: Gateway, books: Issued) -> None:
+    with connect_pytds(gateway, books, use_mars=True) as client:
+        assert ask_mssql(client, "select 1") == [(1,)]

@@ -136,8 +136,16 @@ def test_shell_of_freetds_prints_results_and_errors(mssql: SqlServer, shell: str
     assert "Divide by zero" in shown
 
 
-def test_sqlalchemy_creates_reflects_and_maps_tables(mssql: SqlServer) -> None:
-    url = sqlalchemy.URL.create("mssql+pymssql", USER, PASSWORD, HOST, mssql.port, DATABASE)
+@pytest.mark.parametrize("route", ["direct", "through the gateway"])
+def test_sqlalchemy_creates_reflects_and_maps_tables(
+    gateway: Gateway, mssql: SqlServer, route: str, tmp_path: Path
+) -> None:
+    mssql.run("if object_id('mapped') is not null drop table mapped")
+    address = address_of(mssql)
+    if route != "direct":
+        mssql_connection(gateway, "sqlalchemy", mssql)
+        address = gateway_address(gateway, gateway.credential("sqlalchemy"), tmp_path)
+    url = sqlalchemy.URL.create("mssql+pymssql", address.user, address.password, HOST, address.port, address.database)
     engine = sqlalchemy.create_engine(url)
     metadata = sqlalchemy.MetaData()
     table = sqlalchemy.Table(

@@ -80,7 +80,9 @@ def _is_strict(connection: str, env: Mapping[str, Secret]) -> bool:
     if encrypt not in ("", STRICT):
         raise Unavailable(f"connection {connection!r}: secret ENCRYPT must be {STRICT}, or missing")
     if encrypt and text(env, "SSLMODE") not in ("", "verify-ca", "verify-full"):
-        raise Unavailable(f"connection {connection!r}: ENCRYPT={STRICT} needs SSLMODE verify-full (or verify-ca); set it")
+        raise Unavailable(
+            f"connection {connection!r}: ENCRYPT={STRICT} needs SSLMODE verify-full (or verify-ca); set it"
+        )
     return bool(encrypt)
 
 
