@@ -1,4 +1,5 @@
-"""What is compiled: a class of a compiled module has no interpreted subclasses, which Python would refuse to make."""
+"""What is compiled: a class of a compiled module has no interpreted subclasses, which Python would refuse to make.
+Where it allows them, these have no compiled ones: calls would reach the methods of the first class."""
 
 from __future__ import annotations
 
@@ -42,3 +43,11 @@ def test_no_interpreted_class_inherits_from_a_compiled_one() -> None:
         if bases(node) & native
     ]
     assert wrong == [], "list these modules in setup.py"
+
+
+def test_no_compiled_class_inherits_from_a_compiled_one_by_an_interpreted_one() -> None:
+    compiled = {node.name: node for name in HOT for node in classes(SOURCE / name)}
+    files = [path for path in SOURCE.rglob("*.py") if str(path.relative_to(SOURCE)) not in HOT]
+    interpreted = {node.name for path in files for node in classes(path) if bases(node) & compiled.keys()}
+    wrong = [name for name, node in compiled.items() if bases(node) & interpreted]
+    assert wrong == [], "list the modules of their bases in setup.py"

@@ -179,6 +179,34 @@ COMMENT ON COLUMN users.name IS 'what people are called; drop table x'
 ALTER INDEX users_ix REBUILD
 RENAME a TO b
 """,
+    ("a driver or tool, with blocks", "s"): r"""
+BEGIN DBMS_OUTPUT.ENABLE(NULL); END;
+begin dbms_output.get_lines(:lines, :numlines); end;
+begin dbms_output.get_line(:1, :2); end;
+BEGIN DBMS_APPLICATION_INFO.SET_MODULE(module_name => :1, action_name => :2); END;
+begin :1 := sysdate; end;
+DECLARE v NUMBER := 5; w VARCHAR2(30) := 'x'; BEGIN IF v > 3 THEN v := v - 1; ELSE w := UPPER(w) || '!'; END IF; :out := v; END;
+CALL DBMS_APPLICATION_INFO.SET_CLIENT_INFO('x')
+""",
+    ("an application, reading in blocks", "rs"): r"""
+BEGIN OPEN :1 FOR SELECT id, name FROM users WHERE id = :2; END;
+DECLARE n NUMBER; BEGIN SELECT COUNT(*) INTO n FROM orders WHERE status = 'open'; :out := n; END;
+begin for r in (select id, name from users where id < 10) loop dbms_output.put_line(r.id || ': ' || r.name); end loop; end;
+DECLARE CURSOR c IS SELECT * FROM users; r c%ROWTYPE; BEGIN OPEN c; LOOP FETCH c INTO r; EXIT WHEN c%NOTFOUND; DBMS_OUTPUT.PUT_LINE(r.name); END LOOP; CLOSE c; END;
+DECLARE c SYS_REFCURSOR; BEGIN OPEN c FOR SELECT * FROM users; DBMS_SQL.RETURN_RESULT(c); END;
+CALL DBMS_LOB.READ(:1)
+""",
+    ("an application, writing in blocks", "sw"): r"""
+BEGIN UPDATE users SET name = :1 WHERE id = :2; COMMIT; EXCEPTION WHEN OTHERS THEN ROLLBACK; RAISE; END;
+BEGIN INSERT INTO users (id, name) VALUES (:1, :2); IF SQL%ROWCOUNT = 0 THEN RAISE_APPLICATION_ERROR(-20001, 'none'); END IF; END;
+DECLARE TYPE ids IS TABLE OF NUMBER INDEX BY PLS_INTEGER; l ids; BEGIN l(1) := 5; FORALL i IN 1 .. l.COUNT DELETE FROM users WHERE id = l(i); END;
+begin execute immediate 'update users set name = :1 where id = :2' using :name, :id; end;
+""",
+    ("an application, writing with a result", "rw"): r"""
+INSERT INTO users (name) VALUES (:1) RETURNING id INTO :2
+UPDATE users SET name = :1 WHERE id = :2 RETURNING id, name INTO :3, :4
+DELETE FROM users WHERE id = :1 RETURNING name BULK COLLECT INTO :2
+""",
 }
 
 ORDINARY = ordinary(_LISTED)

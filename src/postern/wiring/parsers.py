@@ -23,7 +23,7 @@ from postern.protocols.spec import DialectSpec
 # Parsers of dialects that no protocol supports yet: guardrails can be tried on them. A process loads only the parsers
 # that it needs: together they take half a second and 60 MB.
 _UNSPOKEN: Mapping[str, tuple[str, str]] = {
-    "oracle": ("postern.inspection.sql.oracle", "OracleParser"),
+    "oracle": ("postern.protocols.oracledb.dialect.oracle_parser", "OracleParser"),
 }
 _SPOKEN: Mapping[str, DialectSpec] = {
     spec.dialect.name: spec.dialect for spec in PROTOCOLS.values() if spec.dialect is not None

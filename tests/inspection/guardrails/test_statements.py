@@ -14,7 +14,7 @@ from postern.errors import Invalid
 from postern.inspection.guardrails.guardrail_interceptor import GuardrailInterceptor
 from postern.inspection.guardrails.guardrail_trial import try_input
 from postern.inspection.guardrails.statements import MAX_PARSED
-from postern.inspection.sql.oracle import OracleParser
+from postern.protocols.oracledb.dialect.oracle_parser import OracleParser
 from postern.inspection.sql.sql_parser import Parser, unknown
 from postern.inspection.sql.sql_shapes import Shapes
 from postern.interception.events import Operation, Phase

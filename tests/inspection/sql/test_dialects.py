@@ -14,7 +14,7 @@ from tests.bypass.cases import effects_of
 
 from postern.domain.rules.statement import Effect, ObjectKind, ObjectName
 from postern.domain.targets.target_schema import Function, TargetSchema
-from postern.inspection.sql.oracle import OracleParser
+from postern.protocols.oracledb.dialect.oracle_parser import OracleParser
 from postern.inspection.sql.sql_cache import CACHED_TEXTS, TextCache
 from postern.protocols.mssql.dialect.tsql_parser import TSqlParser
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser

@@ -11,7 +11,7 @@ from postern.domain.rules.guardrail_presets import preset
 from postern.domain.rules.statement import Effect
 from postern.domain.targets.dialect import DIALECTS
 from postern.inspection.guardrails.guardrail_interceptor import GuardrailInterceptor
-from postern.inspection.sql.oracle import OracleParser
+from postern.protocols.oracledb.dialect.oracle_parser import OracleParser
 from postern.inspection.sql.sql_parser import Parser
 from postern.interception.events import Operation
 from postern.interception.pipeline import SessionView

@@ -153,6 +153,16 @@ def test_function_that_the_target_declares_pure_has_the_sources_of_its_arguments
     assert answers("select dbo.shout(email), dbo.leak(email) from users", schema) == [["users.email", "?"]]
 
 
+@pytest.mark.parametrize(
+    "value", ["upper(email)", "email + ''", "case when email like 'a%' then 1 else 0 end", "max(email)", "len(email)"]
+)
+def test_attack_value_that_a_text_computes_is_not_plain(value: str) -> None:
+    """Masked as it is, equal values would stay equal, and with them the answers to a question about each row."""
+    read = TSqlLineage().read(f"select {value} as x, email, (email) as y from users", SHOP)
+    assert read is not None
+    assert [bool(out.plain) for out in read.answers[0]] == [False, True, True]
+
+
 def test_each_answer_of_a_batch_has_its_own_columns() -> None:
     text = "set nocount on select email from users select note, id from orders; if @x = 1 select 1 else exec dbo.p"
     assert answers(text) == [["users.email"], ["orders.note", "orders.id"], [""], ["*?"]]

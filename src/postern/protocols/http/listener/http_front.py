@@ -210,23 +210,27 @@ class HttpFront:
     ) -> None:
         shared = session.shared
         shared.begin_exchange()
-        link: HttpLink | None = None
-        reusable = False
         try:
-            link = await session.lease()
-            number = shared.next_number()  # only now: numbers must rise on each link
-            origin = f"{client.scheme}://{exchange.head.authority}"
-            rewriting = _rewriting(origin, link.origin, client.peer)
-            reusable = await HttpRelay(exchange, link, head, rewriting, number).run()
+            await self._run_on(await session.lease(), exchange, client, session, head)
         except ExchangeFailed as failed:
             if failed.message:
                 raise
             shared_text = shared.end_text or "the connection to the application ended before it answered"
             raise ExchangeFailed(failed.status, shared_text) from None
         finally:
-            if link is not None:
-                session.release(link, reusable=reusable)
             shared.end_exchange()
+
+    async def _run_on(
+        self, link: HttpLink, exchange: ClientExchange, client: HttpVisitor, session: HttpSession, head: RequestHead
+    ) -> None:
+        reusable = False
+        try:
+            number = session.shared.next_number()  # only now: numbers must rise on each link
+            origin = f"{client.scheme}://{exchange.head.authority}"
+            rewriting = _rewriting(origin, link.origin, client.peer)
+            reusable = await HttpRelay(exchange, link, head, rewriting, number).run()
+        finally:
+            session.release(link, reusable=reusable)
 
     async def _answer_error(
         self,

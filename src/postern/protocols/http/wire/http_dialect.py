@@ -8,7 +8,7 @@ RESPONSE      ─▶ read_response  ─▶ ResponseBodyReader ─▶ pieces: fra
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from mypy_extensions import mypyc_attr
 
@@ -45,7 +45,7 @@ class ReadRequest:
     head: RequestHead
     operations: list[Operation] = field(default_factory=list)
     forced: Refuse | None = None
-    answers: object = None
+    answers: Any = None
     body: bytes | None = None
 
 

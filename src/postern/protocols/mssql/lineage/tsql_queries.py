@@ -58,13 +58,13 @@ class TsqlExpressions:
         self._query = query
 
     def of(self, value: exp.Expr) -> rel.Expression:
-        """Translate a whole expression."""
+        """Translate a whole expression. Only a column that is passed through unchanged remains one."""
+        while isinstance(value, exp.Alias | exp.Paren | exp.Ordered):
+            value = value.this
         if isinstance(value, exp.Column):
             return _reference(value)
         parts: list[rel.Expression] = []
         self._add(value, parts)
-        if len(parts) == 1:
-            return parts[0]
         return rel.Made(tuple(parts)) if parts else rel.CONSTANT
 
     def all(self, values: Iterable[exp.Expr]) -> rel.Expression:

@@ -1,0 +1,1 @@
+"""The SQL and PL/SQL of Oracle Database: parser, splitting, and facts about answers."""
