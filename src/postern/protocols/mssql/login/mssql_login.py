@@ -8,9 +8,9 @@
       │     (admission, dial, target's login)  │ ◀── LOGINACK, ENVCHANGE … ──────────│
       │ ◀── what the target answered ──────────│                                     │
 
-With TDS 8.0, TLS comes first, at either side. Until then, a client that asks for encryption of its login alone gets just that where
-clients need no TLS: the first packet of LOGIN7 is encrypted, and nothing else. The client is answered what the target
-has answered, except for what would lead it to another server.
+With TDS 8.0, TLS comes first, at either side. Until then, a client that asks for encryption of its login alone gets
+just that where clients need no TLS: the first packet of LOGIN7 is encrypted, and nothing else. The client is answered
+what the target has answered, except for what would lead it to another server.
 """
 
 from __future__ import annotations
@@ -306,8 +306,8 @@ def _version_of(login: MssqlTargetLogin) -> int:
         return k.TDS_74 if version == k.TDS_80 else version
     if version not in (k.TDS_74, k.TDS_80):
         raise Denied(
-            "this connection's target speaks TDS 8.0 alone, and the client is older than TDS 7.4; set its version to 7.4 "
-            "(TDSVER=7.4, or tds_version='7.4')"
+            "this connection's target speaks TDS 8.0 alone, and the client is older than TDS 7.4; set its version to "
+            "7.4 (TDSVER=7.4, or tds_version='7.4')"
         )
     return k.TDS_80
 
