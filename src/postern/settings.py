@@ -117,6 +117,7 @@ if TYPE_CHECKING:
         postgres_port: int = 0
         mysql_port: int = 0
         mssql_port: int = 0
+        oracledb_port: int = 0
         mongodb_port: int = 0
         httpproxy_port: int = 0
         dynamodb_port: int = 0

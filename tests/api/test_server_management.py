@@ -161,6 +161,7 @@ async def test_server_configuration_over_http(api: Api) -> None:
         "postgres_server_config": {"enabled": True, "listen_address": "127.0.0.1:7432"},
         "mysql_server_config": {"enabled": True, "listen_address": "127.0.0.1:7306"},
         "mssql_server_config": {"enabled": True, "listen_address": "127.0.0.1:7014"},
+        "oracledb_server_config": {"enabled": True, "listen_address": "127.0.0.1:7521"},
         "mongodb_server_config": {"enabled": True, "listen_address": "127.0.0.1:7017"},
         "dynamodb_server_config": {"enabled": True, "listen_address": "127.0.0.1:7018"},
         "cloudwatch_server_config": {"enabled": True, "listen_address": "127.0.0.1:7019"},

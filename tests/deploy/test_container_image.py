@@ -103,7 +103,7 @@ def test_image_says_how_it_is_run(config: dict[str, Any]) -> None:
     assert list(config["Volumes"]) == ["/var/lib/postern"]
     assert config["StopSignal"] == "SIGTERM"
     assert config["Healthcheck"]["Test"] == ["CMD", "postern", "health"]
-    ports = (7480, 7432, 7306, 7014, 7017, 7018, 7019, 7080, 7422, 7443, 7444)
+    ports = (7480, 7432, 7306, 7014, 7521, 7017, 7018, 7019, 7080, 7422, 7443, 7444)
     assert set(config["ExposedPorts"]) == {f"{port}/tcp" for port in ports}
 
 

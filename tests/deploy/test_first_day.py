@@ -29,6 +29,7 @@ api_port = {api}
 postgres_port = {postgres}
 mysql_port = 0
 mssql_port = 0
+oracledb_port = 0
 mongodb_port = 0
 dynamodb_port = 0
 cloudwatch_port = 0

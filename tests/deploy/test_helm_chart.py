@@ -186,6 +186,7 @@ gateway:
         "postgres_port": 7432,
         "mysql_port": 7306,
         "mssql_port": 7014,
+        "oracledb_port": 7521,
         "mongodb_port": 7017,
         "dynamodb_port": 7018,
         "cloudwatch_port": 7019,

@@ -64,7 +64,7 @@ def test_missing_or_empty_key_is_refused(subtype: str, missing: str, is_empty: b
         check_target_keys(subtype, given, (f"envvar:{missing}",) if is_empty else ())
 
 
-@pytest.mark.parametrize("subtype", ["", "oracledb"])
+@pytest.mark.parametrize("subtype", ["", "db2"])
 def test_subtype_without_a_protocol_of_its_own_takes_any_key(subtype: str) -> None:
     check_target_keys(subtype, ("envvar:TOKEN",))
 

@@ -1,5 +1,5 @@
-"""Protocols × features, with real clients and real targets: psql, MySQL's command line, python-tds, PyMongo,
-httpx, boto3, OpenSSH.
+"""Protocols × features, with real clients and real targets: psql, MySQL's command line, python-tds,
+python-oracledb, PyMongo, httpx, boto3, OpenSSH.
 
 One list of features, tried on every way in tests/support/features.py; where ways differ, its table says so.
 """
@@ -30,6 +30,7 @@ from tests.support.features import (
     Mongodb,
     Mssql,
     Mysql,
+    Oracle,
     Postgres,
     SshCommand,
     SshShell,
@@ -40,6 +41,7 @@ from tests.support.http_gateway import WebApp, web_app
 from tests.support.mariadb import MariaDbServer
 from tests.support.mongodb import MongoServer
 from tests.support.mssql_server import SqlServer
+from tests.support.oracledb.running_server import OracleTestServer, running_oracle
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import IN_TIME, until, wait_until
 from tests.support.served import INFO
@@ -56,7 +58,10 @@ from postern.domain.targets.connection import Connection
 from postern.errors import NotFound
 from postern.interception.events import Refusal
 
-WAYS: tuple[type[Way], ...] = (Postgres, Mysql, Mssql, Mongodb, Http, Dynamodb, Cloudwatch, SshCommand, SshShell)
+WAYS: tuple[type[Way], ...] = (
+    *(Postgres, Mysql, Mssql, Oracle, Mongodb, Http, Dynamodb, Cloudwatch),
+    *(SshCommand, SshShell),
+)
 
 
 @pytest.fixture(scope="module")
@@ -78,12 +83,20 @@ def aws() -> Iterator[Mapping[str, str]]:
 
 
 @pytest.fixture(scope="module")
+def oracle() -> Iterator[OracleTestServer]:
+    with running_oracle() as running:
+        yield running
+        assert running.failures == []
+
+
+@pytest.fixture(scope="module")
 def ways(
     gateway: Gateway,
     target: PostgresServer,
     direct: psycopg.Connection,
     maria: MariaDbServer,
     mssql: SqlServer,
+    oracle: OracleTestServer,
     mongo: MongoServer,
     server: Sshd,
     web: WebApp,
@@ -95,6 +108,7 @@ def ways(
         Postgres(gateway, target, direct),
         Mysql(gateway, maria),
         Mssql(gateway, mssql),
+        Oracle(gateway, oracle),
         Mongodb(gateway, mongo),
         Http(gateway, web),
         *[kind(gateway, aws[kind.subtype]) for kind in (Dynamodb, Cloudwatch)],
@@ -445,7 +459,18 @@ def test_session_ends_when_a_network_rule_excludes_its_address(
 @pytest.fixture(scope="module")
 def impatient(gateway: Gateway) -> Iterator[Mapping[str, int]]:
     """Ports of a worker that ends what is idle for three seconds."""
-    names = ("postgres", "mysql", "mssql", "mongodb", "httpproxy", "dynamodb", "cloudwatch", "ssh", "tunnel")
+    names = (
+        "postgres",
+        "mysql",
+        "mssql",
+        "oracledb",
+        "mongodb",
+        "httpproxy",
+        "dynamodb",
+        "cloudwatch",
+        "ssh",
+        "tunnel",
+    )
     ports = {name: free_port() for name in names}
     worker = gateway.add_worker("ft-idle", idle_timeout=3, **{f"{name}_port": port for name, port in ports.items()})
     yield ports

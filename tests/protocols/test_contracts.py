@@ -14,13 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.protocols.http.test_http_wire import GARBAGE as HTTP_GARBAGE
+from tests.support.oracledb_links import OracleOrderCheck, oracle_content
 from tests.support.protocols import cloudwatch_test_messages as cw
 from tests.support.protocols import dynamodb_test_messages as dd
 from tests.support.protocols import http_test_frames as ht
 from tests.support.protocols import mongodb_test_messages as mg
 from tests.support.protocols import mssql_test_messages as ms
 from tests.support.protocols import mysql_test_messages as my
+from tests.support.protocols import oracledb_test_messages as om
 from tests.support.protocols import postgres_test_messages as pg
+from tests.support.protocols.playbook import OrderCheck
 from tests.support.protocols.query_contracts import (
     MOST,
     Lens,
@@ -67,6 +70,14 @@ from postern.protocols.mysql.queries.mysql_script import MysqlScript as MysqlScr
 from postern.protocols.mysql.recorded.mysql_text_renderer import MysqlTextRenderer
 from postern.protocols.mysql.wire import mysql_messages as mm
 from postern.protocols.mysql.wire.mysql_wire import MysqlWire
+from postern.protocols.oracledb.queries.oracle_catalogue import CATALOGUE as ORACLE_CATALOGUE
+from postern.protocols.oracledb.queries.oracle_query import OracleQuery
+from postern.protocols.oracledb.queries.oracle_script import OracleScript
+from postern.protocols.oracledb.recorded.oracle_text_renderer import OracleTextRenderer
+from postern.protocols.oracledb.wire.oracle_notes import AnswerNote
+from postern.protocols.oracledb.wire.oracle_wire import OracleWire
+from postern.protocols.oracledb.wire.ttc_columns import OracleColumn
+from postern.protocols.oracledb.wire.ttc_negotiation import TtcLayout
 from postern.protocols.postgres.queries.postgres_catalogue import CATALOGUE as POSTGRES_CATALOGUE
 from postern.protocols.postgres.queries.postgres_query import PostgresQuery as PostgresQuery
 from postern.protocols.postgres.queries.postgres_script import PostgresScript as PostgresScript
@@ -96,6 +107,8 @@ class Talk:
     conversation: Conversation
     garbage: Conversation
     carries: bool = False
+    read: Callable[[bytes], bytes] = field(default=bytes)
+    order: Callable[[], OrderCheck] | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +118,7 @@ class Masked:
     wire: Callable[[], Wire]
     conversation: Conversation
     read: Callable[[bytes], bytes] = field(default=bytes)
+    order: Callable[[], OrderCheck] = OrderCheck
 
 
 @dataclass(frozen=True)
@@ -225,7 +239,37 @@ MS_SECRETS = (
     + ms.null_row([0], 2, ms.text_cell(SECRET.decode()))
     + ms.row(ms.text_cell(""), ms.text_cell(""))
 )
+
+OR_COLUMNS = (om.Described("A"), om.Described("B"))
+OR_ROWS = (om.row(om.clr("grüße".encode()), om.clr(None)), om.row(om.clr(None), om.clr(b"x" * 300)))
+OR_OPTIONS = 0x8061 | 0x40000  # all values of each row
+OR_SECRETS = (om.row(om.clr(b"x"), om.clr(b"to " + SECRET)), om.row(om.clr(None), om.clr(SECRET)))
+
+
+def oracle_wire() -> OracleWire:
+    return OracleWire(layout=TtcLayout())
+
+
 WIRES: Mapping[str, Talk] = {
+    "oracledb": Talk(
+        oracle_wire,
+        [
+            (Side.CLIENT, om.data(om.execute("select a, b from t", options=OR_OPTIONS))),
+            (Side.TARGET, om.data(om.result(OR_COLUMNS, *OR_ROWS), size=64)),
+            (Side.CLIENT, om.data(om.execute("insert into t values (:1)", b"x", options=OR_OPTIONS), size=64)),
+            (Side.TARGET, om.data(om.PARAMETERS + om.done(rows=1, status=2))),
+            (Side.CLIENT, om.data(om.COMMIT)),
+            (Side.TARGET, om.data(om.status())),
+        ],
+        [
+            (Side.CLIENT, b"\0\0\0\1\6\0\0\0"),
+            (Side.CLIENT, om.data(b"\1\1\1\1\1")),
+            (Side.CLIENT, om.data(om.PING + b"\0")),
+            (Side.TARGET, om.data(om.status())),
+        ],
+        read=oracle_content,
+        order=OracleOrderCheck,
+    ),
     "postgres": Talk(
         PostgresWire,
         [
@@ -359,7 +403,9 @@ WIRES: Mapping[str, Talk] = {
 
 @pytest.mark.parametrize("talk", WIRES.values(), ids=WIRES.keys())
 def test_wire_of_each_protocol_fulfils_the_wire_contract(talk: Talk) -> None:
-    check_wire(talk.wire, talk.conversation, garbage=talk.garbage, carries=talk.carries)
+    check_wire(
+        talk.wire, talk.conversation, garbage=talk.garbage, carries=talk.carries, read=talk.read, order=talk.order
+    )
 
 
 # Wires that read nothing: no rule about content can be enforced, so that the contracts of rules are not for them.
@@ -432,6 +478,24 @@ MASKED: Mapping[str, Masked] = {
             (Side.CLIENT, my.query("insert")),
             (Side.TARGET, my.error(f"Duplicate entry '{SECRET.decode()}' for key", 1062)),
         ],
+    ),
+    "oracledb, rows": Masked(
+        oracle_wire,
+        [
+            (Side.CLIENT, om.data(om.execute("select a, b from t"))),
+            (Side.TARGET, om.data(om.result(OR_COLUMNS, *OR_SECRETS), size=64)),
+        ],
+        oracle_content,
+        OracleOrderCheck,
+    ),
+    "oracledb, an error": Masked(
+        oracle_wire,
+        [
+            (Side.CLIENT, om.data(om.execute("insert into t values (1)"))),
+            (Side.TARGET, om.data(om.failed(20_001, f"no {SECRET.decode()} here"))),
+        ],
+        oracle_content,
+        OracleOrderCheck,
     ),
     "mssql, rows": Masked(
         MssqlWire,
@@ -541,7 +605,7 @@ MASKED: Mapping[str, Masked] = {
 
 @pytest.mark.parametrize("masked", MASKED.values(), ids=MASKED.keys())
 def test_wire_of_each_protocol_fulfils_the_masking_contract(masked: Masked) -> None:
-    check_masking(masked.wire, masked.conversation, secret=SECRET, read=masked.read)
+    check_masking(masked.wire, masked.conversation, secret=SECRET, read=masked.read, order=masked.order)
 
 
 QUERIES: Mapping[str, Answered] = {
@@ -579,6 +643,21 @@ QUERIES: Mapping[str, Answered] = {
             ms.reply(MS_ROWS),
             ms.reply(MS_ROWS, b"\x33"),
         ],
+    ),
+    "oracledb": Answered(
+        lambda: OracleQuery("select a, b from t where c = :1", ["x"]),
+        om.data(om.result(OR_COLUMNS, *OR_ROWS), size=64),
+        om.data(om.failed(942, "there is no t")),
+        [
+            om.marker(1),
+            om.marker(2),
+            b"\0\0\0\7\6\0\0\0",
+            b"\x7f\xff\xff\xff\6\0\0\0",
+            om.data(b"\xff"),
+            om.data(om.row(om.clr(b"x"), om.clr(b"x"))),
+            om.data(om.result(OR_COLUMNS) + b"\0"),
+        ],
+        rows=[("grüße", None), (None, "x" * 300)],
     ),
     "mongodb": Answered(
         lambda: MongodbQuery('{"find": "t", "filter": {"c": {"$parameter": 1}}, "$db": "shop"}', ["x"]),
@@ -635,6 +714,7 @@ CATALOGUES: Mapping[str, Catalogue] = {
     "postgres": POSTGRES_CATALOGUE,
     "mysql": MYSQL_CATALOGUE,
     "mssql": MSSQL_CATALOGUE,
+    "oracledb": ORACLE_CATALOGUE,
     "mongodb": MONGODB_CATALOGUE,
     "dynamodb": DYNAMODB_CATALOGUE,
     "cloudwatch": CLOUDWATCH_CATALOGUE,
@@ -672,6 +752,13 @@ SCRIPTS: Mapping[str, Run] = {
         ms.reply(MS_ROWS, ms.done(2, more=True), MS_ROWS, ms.done(2), size=512),
         ms.reply(MS_ROWS, ms.done(2, more=True), ms.error(208, "there is no t"), ms.done(error=True)),
         asked=ms.utf16(SCRIPT),
+    ),
+    "oracledb": Run(
+        OracleScript,
+        oracle_wire,
+        om.data(om.result(OR_COLUMNS, *OR_ROWS), size=64),
+        om.data(om.failed(942, "there is no t")),
+        "select 'grüße' from dual",
     ),
     "mongodb": Run(
         MongodbScript,
@@ -742,6 +829,16 @@ LENSES: Mapping[str, Shown] = {
         [
             ("o", "a\tb\ngrüße\tNULL\n\t".encode() + b"x" * 300 + b"\n(2 rows affected)\n"),
             ("e", b"Msg 208, Level 16, State 1: there is no t\n"),
+        ],
+    ),
+    "oracledb": Shown(
+        OracleTextRenderer,
+        AnswerNote(TtcLayout(), "SELECT", (OracleColumn(1, 9, name="A", form=1), OracleColumn(1, 9, name="B"))).encode()
+        + om.data(*OR_ROWS, om.no_more(), size=64)
+        + om.data(om.failed(942, "there is no t")),
+        [
+            ("o", "A\tB\ngrüße\tNULL\nNULL\t".encode() + b"x" * 300 + b"\n(2 rows selected)\n"),
+            ("e", b"ORA-00942: there is no t\n"),
         ],
     ),
     "mongodb": Shown(

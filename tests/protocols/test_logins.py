@@ -14,6 +14,7 @@ import asyncssh
 import pytest
 from tests.support.protocols import mongodb_login_test_messages as mongo
 from tests.support.protocols import mssql_test_messages as ms
+from tests.support.protocols import oracledb_test_messages as om
 from tests.support.protocols import postgres_test_messages as pg
 from tests.support.protocols.login_contracts import Gate, LogIn, check_gate, check_log_in
 from tests.support.ssh_gate import PASSWORD, USER, Site
@@ -33,6 +34,12 @@ from postern.protocols.mysql.login import mysql_greetings as g
 from postern.protocols.mysql.login import mysql_login as mysql
 from postern.protocols.mysql.mysql_listener import MysqlGate
 from postern.protocols.mysql.wire import mysql_messages as mm
+from postern.protocols.oracledb.login import oracle_login as oracle
+from postern.protocols.oracledb.login import tns_connects as connects
+from postern.protocols.oracledb.login.oracle_auth import OracleVerifier
+from postern.protocols.oracledb.oracle_listener import OracleGate
+from postern.protocols.oracledb.wire import tns_packets as tns
+from postern.protocols.oracledb.wire import ttc_negotiation as ttc
 from postern.protocols.postgres.login import postgres_login as postgres
 from postern.protocols.postgres.postgres_listener import PostgresGate
 from postern.protocols.postgres.wire import postgres_messages as pm
@@ -43,6 +50,7 @@ from postern.transport.served_certificate import ServedCertificate
 
 STRANGER = "eve-web_1-abc234"
 VERIFIER = make_verifier(Secret(PASSWORD))
+LOGIN_KEY = OracleVerifier.make(PASSWORD).dump()
 
 
 class Doors:
@@ -55,7 +63,7 @@ class Doors:
     async def find_grant(self, username: str) -> Grant | None:
         if username != USER:
             return None
-        return Grant(uuid4(), USER, VERIFIER, somebody(), cast(Any, None), None, None)
+        return Grant(uuid4(), USER, VERIFIER, somebody(), cast(Any, None), None, None, LOGIN_KEY)
 
     async def by_credential(self, client: ClientSession, grant: Grant | None) -> object | None:
         if grant is None:
@@ -101,6 +109,15 @@ def mssql_gate() -> Gate:
     return let_in
 
 
+def oracle_gate() -> Gate:
+    gate = OracleGate(cast(SessionSetup, Doors()), decoy_secret=b"decoy")
+
+    async def let_in(stream: StreamHandshake) -> bool:
+        return await gate.native(stream, require_tls=False) is not None
+
+    return let_in
+
+
 def ssh_gate() -> Gate:
     site = Site()
 
@@ -123,6 +140,10 @@ async def mysql_log_in(stream: StreamHandshake, user: str, password: str) -> Non
 
 async def mssql_log_in(stream: StreamHandshake, user: str, password: str) -> None:
     await mssql.connect(stream, mssql.MssqlTargetLogin(user, Secret(password), sslmode="disable"))
+
+
+async def oracle_log_in(stream: StreamHandshake, user: str, password: str) -> None:
+    await oracle.connect(stream, oracle.OracleTargetLogin("db", 1521, user, Secret(password), service="orders"))
 
 
 async def mongodb_log_in(stream: StreamHandshake, user: str, password: str) -> None:
@@ -158,6 +179,7 @@ class Login:
 
 
 GREETING = g.greeting(g.Greeting("8.0.36", 7, bytes(range(33, 53)), g.OFFERED, auth.NATIVE))
+ORACLE_CONNECT = connects.connect(b"(DESCRIPTION=(CONNECT_DATA=(SERVICE_NAME=orders)))", 8192)
 LOGINS: Mapping[str, Login] = {
     "postgres": Login(
         postgres_gate,
@@ -267,6 +289,34 @@ LOGINS: Mapping[str, Login] = {
         ],
         sends_password=True,
     ),
+    "oracledb": Login(
+        oracle_gate,
+        oracle_log_in,
+        [
+            b"GET / HTTP/1.1\r\nHost: example\r\n\r\n",
+            b"SSH-2.0-OpenSSH_9.2\r\n",
+            b"\x16\x03\x01\x02\0\x01\0\x01",
+            bytes(64),
+            b"\xff" * 64,
+            tns.packet(tns.CONNECT, bytes(26), large=False),
+            tns.packet(tns.DATA, b"\0\0x", large=False),
+            ORACLE_CONNECT + om.data(b"\2"),
+            ORACLE_CONNECT + om.data(ttc.client_protocol(b"x"), b"\2"),
+            ORACLE_CONNECT + b"\x7f\xff\xff\xff\6\0\0\0",
+            ORACLE_CONNECT + om.marker(1),
+            ORACLE_CONNECT + om.END_OF_FILE,
+        ],
+        [
+            b"SSH-2.0-OpenSSH_9.2\r\n",
+            GREETING,
+            tns.packet(tns.ACCEPT, b"", large=False),
+            connects.refuse(b"(DESCRIPTION=(ERR=12514))"),
+            connects.accept(8192) + om.data(b"\2"),
+            connects.accept(8192) + om.data(ttc.gateway_protocol(), b"\2"),
+            connects.accept(8192) + om.data(ttc.gateway_protocol()) + om.data(b"\4"),
+            tns.packet(tns.RESEND, b"", large=False) * 3,
+        ],
+    ),
     "ssh": Login(
         ssh_gate,
         ssh_log_in,
@@ -291,7 +341,7 @@ async def test_client_login_of_each_protocol_fulfils_the_login_contract(login: L
     )
 
 
-@pytest.mark.parametrize("name", ["postgres", "mysql", "mongodb", "mssql"])
+@pytest.mark.parametrize("name", ["postgres", "mysql", "mongodb", "mssql", "oracledb"])
 async def test_target_login_of_each_protocol_fulfils_the_login_contract(name: str) -> None:
     """SSH is not listed: asyncssh implements its target login."""
     login = LOGINS[name]

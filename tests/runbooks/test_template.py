@@ -166,8 +166,8 @@ def test_attack_file_name_does_not_select_shell_syntax_for_another_interpreter(c
     for file in ("a.runbook.sh", "a.runbook.sql", "a.runbook"):
         assert syntax_of("custom", command, file) is ScriptSyntax.OTHER
     assert syntax_of("custom", ("env", "bash"), "a.runbook.sh") is ScriptSyntax.SHELL
-    assert syntax_of("oracledb", ("python3", "statements.py"), "a.runbook.sh") is ScriptSyntax.PL_SQL
-    assert syntax_of("oracledb", ("perl",), "a.runbook.sql") is ScriptSyntax.OTHER
+    assert syntax_of("sqlite", ("python3", "statements.py"), "a.runbook.sh") is ScriptSyntax.SQLITE
+    assert syntax_of("sqlite", ("perl",), "a.runbook.sql") is ScriptSyntax.OTHER
 
 
 def test_preview_of_a_rendered_runbook_masks_secret_inputs() -> None:

@@ -15,6 +15,7 @@ from postern.domain.identity.principal import Principal, PrincipalKind
 from postern.domain.lists import Page
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
+from postern.protocols.registry import PROTOCOLS
 from postern.services.identity.credentials import Credentials, make_verifier
 from postern.store.ports.common_ports import Topic
 
@@ -185,3 +186,21 @@ async def test_the_store_refuses_a_user_name_twice(world: World, credentials: Cr
     issued = await credentials.issue(ann, "shop", None)
     with pytest.raises(Conflict):
         await world.stores.credentials.add(issued.credential, make_verifier(issued.password))
+
+
+async def test_credential_has_a_key_for_logins_that_need_one_before_the_password(
+    world: World, credentials: Credentials, ann: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(credentials, "_enforceable", frozenset(PROTOCOLS))
+    name = next(spec.name for spec in PROTOCOLS.values() if spec.login_key is not None)
+    await world.add_connection("ledger", subtype=name)
+    await world.add_connection()
+    issued = await credentials.issue(ann, "ledger", None)
+    grant = await world.stores.access.find_grant(issued.credential.username)
+    assert grant is not None
+    assert len(grant.login_key) == 48
+    assert grant.login_key.hex() not in repr(grant)
+    assert "login_key" not in repr(grant)
+    other = await world.stores.access.find_grant((await credentials.issue(ann, "shop", None)).credential.username)
+    assert other is not None
+    assert other.login_key == b""

@@ -311,8 +311,8 @@ async def test_a_database_takes_no_arguments(world: World, sessions: Sessions, a
 
 
 async def test_nothing_is_run_where_there_is_no_command(world: World, sessions: Sessions, ann: Principal) -> None:
-    await world.add_connection("tool", subtype="oracledb")
-    with pytest.raises(Invalid, match="oracledb"):
+    await world.add_connection("tool", subtype="db2")
+    with pytest.raises(Invalid, match="db2"):
         await sessions.submit(ann, "tool", "true", source="127.0.0.1")
 
 

@@ -328,8 +328,8 @@ async def test_another_organisations_connection_is_not_found(
 
 
 async def test_a_subtype_that_nobody_speaks_says_so(world: World, target_tasks: TargetTasks, ann: Principal) -> None:
-    await world.add_connection(subtype="oracledb")
-    with pytest.raises(Malformed, match="'oracledb' has no connection test"):
+    await world.add_connection(subtype="db2")
+    with pytest.raises(Malformed, match="'db2' has no connection test"):
         await ask(target_tasks, ann)
 
 

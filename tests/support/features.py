@@ -32,6 +32,8 @@ from tests.support.mssql_gateway import mssql_connection
 from tests.support.mssql_gateway import program as mssql_program
 from tests.support.mssql_server import SqlServer
 from tests.support.mysql_gateway import login, mysql_connection, run
+from tests.support.oracle_gateway import ask_directly, oracle_command, oracle_connection
+from tests.support.oracledb.running_server import OracleTestServer
 from tests.support.postgres import PostgresServer
 from tests.support.promises import PATIENT
 from tests.support.ssh_clients import Clients, server
@@ -59,6 +61,7 @@ HOLDS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "PostgreSQL": _cells(*[ENFORCED] * 6),
     "MySQL, MariaDB": _cells(*[ENFORCED] * 6),
     "SQL Server": _cells(*[ENFORCED] * 6),
+    "Oracle": _cells(*[ENFORCED] * 6),
     "MongoDB": _cells(*[ENFORCED] * 6),
     "Commands: scripts (`postern exec`)": _cells(ENFORCED, ADVISORY, _BOTH, _BOTH, ENFORCED, ENFORCED),
     "Commands: terminals (`postern connect`)": _cells(ENFORCED, ADVISORY, _BOTH, _BOTH, ENFORCED, _BOTH),
@@ -67,7 +70,6 @@ HOLDS: Mapping[str, Mapping[str, frozenset[str]]] = {
     "SSH: files (sftp, scp, rsync)": _cells("", _BOTH, BLOCKED, BLOCKED, ENFORCED, _BOTH),
     "SSH: forwarded ports (`-L`, `-R`)": _cells("", _BOTH, BLOCKED, BLOCKED, ENFORCED, _BOTH),
     "TCP": _cells(ENFORCED, REJECTED, REJECTED, REJECTED, ENFORCED, ENFORCED),
-    "Oracle": _cells(NOT_YET, REJECTED, REJECTED, REJECTED, NOT_YET, NOT_YET),
     "HTTP": _cells(*[ENFORCED] * 6),
     "DynamoDB, CloudWatch": _cells(*[ENFORCED] * 6),
 }
@@ -298,6 +300,41 @@ class Mssql(Way):
 
     def sleeps(self) -> str:
         return "waitfor delay '00:10:00';"
+
+
+class Oracle(Way):
+    row = "Oracle"
+    refusal = "ERROR ORA-01031: "
+    is_silent = True
+
+    def __init__(self, gateway: Gateway, target: OracleTestServer) -> None:
+        self._gateway = gateway
+        self._target = target
+
+    def connection(self, name: str, **more: Any) -> Connection:
+        return oracle_connection(self._gateway, name, self._target, **more)
+
+    def start(self, issued: Issued, *statements: str, ports: Mapping[str, int] | None = None) -> Client:
+        client = Client(oracle_command(self._gateway, issued, port=(ports or {}).get("oracledb")), clean_environment())
+        client.says(*statements)
+        return client
+
+    def shows(self, text: str) -> str:
+        return f"select '{text[:2]}' || '{text[2:]}' as shown from dual;"
+
+    def makes(self, name: str) -> str:
+        return f"create table {name} (n number);"
+
+    def is_made(self, name: str) -> bool:
+        return (name.upper(),) in ask_directly(self._target, "select table_name from user_tables")
+
+    def clear(self, mark: str) -> None:
+        for (name,) in ask_directly(self._target, "select table_name from user_tables"):
+            if mark.upper() in name:
+                ask_directly(self._target, f"drop table {name}")
+
+    def sleeps(self) -> str:
+        return "begin dbms_session.sleep(600); end;"
 
 
 class Mongodb(Way):

@@ -157,6 +157,7 @@ class Gateway:
             "postgres_port",
             "mysql_port",
             "mssql_port",
+            "oracledb_port",
             "mongodb_port",
             "httpproxy_port",
             "dynamodb_port",

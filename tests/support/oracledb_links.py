@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from tests.support.protocols.playbook import CHUNKS, OrderCheck
+from tests.support.protocols.playbook import CHUNKS, OrderCheck, PlaybookError
 
 from postern.interception.events import ClientOutput, Completed, Event, Operation, Phase
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
+from postern.protocols.oracledb.wire.oracle_notes import NOTE
 from postern.protocols.oracledb.wire.oracle_wire import OracleWire
 from postern.protocols.oracledb.wire.ttc_negotiation import TtcLayout
 from postern.protocols.wire_base import Side
@@ -71,6 +72,59 @@ def target(data: bytes, **expected: Any) -> Step:
     return Step(Side.TARGET, data, **expected)
 
 
+def oracle_content(packets: bytes) -> bytes:
+    """What packets carry, in one."""
+    return b"".join(messages(packets))
+
+
+def packets_of(data: bytes) -> list[bytes]:
+    found: list[bytes] = []
+    while data:
+        size = int.from_bytes(data[:4], "big")
+        found.append(data[:size])
+        data = data[size:]
+    return found
+
+
+class OracleOrderCheck(OrderCheck):
+    """Holds effects to the rules of the record. The recording has notes of its own, and of messages only those that
+    show something: these were recorded before they are sent, and nothing else is recorded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._recorded: list[bytes] = []
+
+    def check(self, effects: list[Effect]) -> None:
+        others: list[Effect] = []
+        for effect in effects:
+            if isinstance(effect, Record):
+                shown = [event.data for event in effect.events if isinstance(event, ClientOutput)]
+                self._recorded += [packet for packet in packets_of(b"".join(shown)) if packet[4] != NOTE]
+            elif isinstance(effect, Send) and effect.side is Side.CLIENT:
+                self._find_recorded(effect.data)
+                continue
+            others.append(effect)
+        if self._recorded:
+            raise PlaybookError(f"recorded as shown, but not sent: {self._recorded!r}")
+        for record in others:
+            if isinstance(record, Record):
+                record.events = [event for event in record.events if not isinstance(event, ClientOutput)]
+        super().check(others)
+
+    def _find_recorded(self, sent: bytes) -> None:
+        stream, at = b"".join([_carried(packet) for packet in packets_of(sent)]), 0
+        for packet in self._recorded:
+            content = _carried(packet)
+            at = stream.find(content, at) + len(content)
+            if at < len(content):
+                raise PlaybookError(f"recorded was {packet!r}, but sent {sent!r}")
+        self._recorded = []
+
+
+def _carried(packet: bytes) -> bytes:
+    return packet[10:] if packet[4] == 6 and packet[8:10] == b"\0\0" else packet
+
+
 def _outcome(step: Step, effects: Sequence[Effect]) -> Step:
     sent = {side: b"".join([e.data for e in effects if isinstance(e, Send) and e.side is side]) for side in Side}
     events = [event for effect in effects if isinstance(effect, Record) for event in effect.events]
@@ -90,14 +144,14 @@ def _timeless(event: Event) -> Event:
 def check_script(make: Callable[[], Link], *steps: Step, chunks: Sequence[int] = CHUNKS) -> None:
     """Plays the script with its input cut in every way, and compares each step. Records must precede what is sent."""
     for chunk in chunks:
-        link, order = make(), OrderCheck()
+        link, order = make(), OracleOrderCheck()
         for number, step in enumerate(steps):
             size = chunk or len(step.data)
             effects: list[Effect] = []
             for start in range(0, len(step.data), size):
                 effects += link.receive(step.side, step.data[start : start + size])
-            order.check(effects)
             found = _outcome(step, effects)
+            order.check(effects)
             where = f"step {number}, in pieces of {chunk}"
             assert messages(found.to_target) == messages(step.to_target), where
             if not step.closes:

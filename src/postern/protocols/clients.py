@@ -79,7 +79,8 @@ class NativeClient:
     """How to call the native clients of a protocol.
 
     - `by_certificate`: it logs in by a client certificate, not by a password.
-    - `names` are its programs, the best first; `package` is the package on Debian and Ubuntu, `elsewhere` on macOS.
+    - `names` are its programs, the best first; `package` is the package on Debian and Ubuntu, empty if there is none,
+      and `elsewhere` is the one on macOS.
     - `shows_waiting`: the client itself shows that it waits for a review.
     - `line` is a shell command that logs in with a credential, and asks for the password if it has none;
       `password_variable` is where the program reads it instead. `carried_line` is a command for a local port (host,
@@ -133,9 +134,10 @@ class NativeClient:
 
     @property
     def advice(self) -> str:
+        debian = f"Debian, Ubuntu: apt install {self.package}; " if self.package else ""
         return (
-            f"{self.program} is not installed; install it (Debian, Ubuntu: apt install {self.package}; macOS: brew "
-            f"install {self.elsewhere}), or use --tunnel or --native with another client"
+            f"{self.program} is not installed; install it ({debian}macOS: brew install {self.elsewhere}), or use "
+            "--tunnel or --native with another client"
         )
 
 

@@ -12,6 +12,7 @@ from postern.protocols.httpproxy.spec import HTTPPROXY
 from postern.protocols.mongodb.spec import MONGODB
 from postern.protocols.mssql.spec import MSSQL
 from postern.protocols.mysql.spec import MYSQL
+from postern.protocols.oracledb.spec import ORACLEDB
 from postern.protocols.postgres.spec import POSTGRES
 from postern.protocols.spec import ProtocolSpec
 from postern.protocols.ssh.spec import SSH
@@ -21,6 +22,7 @@ _SPECS: Final = (
     POSTGRES,
     MYSQL,
     MSSQL,
+    ORACLEDB,
     MONGODB,
     HTTPPROXY,
     DYNAMODB,

@@ -153,6 +153,8 @@ class ProtocolSpec:
     Functions (`tested_by_login`: a connection test only logs in, as there is no catalogue):
     - `wires` makes the steady state of links, `targets` dials, `gate` serves native clients.
     - `host_key` returns the public key by which its listener proves its identity, and creates the key if there is none.
+    - `login_key` makes what the listener's login needs of a credential's new password before the client sends it; it is
+      stored with the credential. Without it, passwords are checked by their SCRAM verifier alone.
     - `local_port` serves clients of the command line's local ports, for a protocol whose clients do not log in.
     - `runner` serves command lines and terminals in browsers that start a program at the target.
     - `script` is what `exec` runs; without it, scripts are rejected. `bound_script` is the same with parameters that
@@ -193,6 +195,7 @@ class ProtocolSpec:
     preload: tuple[str, ...] = ()
     gate: Callable[[GateParts], Gate] | None = None
     host_key: Callable[[Settings], str] | None = None
+    login_key: Callable[[str], bytes] | None = None
     local_port: Callable[[SessionSetup], TunnelServer] | None = None
     runner: Callable[[SessionSetup], Runner] | None = None
     bound_script: Callable[[BoundScript], Script] | None = None

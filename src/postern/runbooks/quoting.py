@@ -20,7 +20,6 @@ from postern.runbooks.template_errors import Fault
 
 # Languages of scripts at connections of these subtypes, which run commands.
 _SUBTYPES: Mapping[str, ScriptSyntax] = {
-    "oracledb": ScriptSyntax.PL_SQL,
     "sqlite": ScriptSyntax.SQLITE,
     **{spec.name: spec.syntax for spec in PROTOCOLS.values() if spec.syntax is not ScriptSyntax.OTHER},
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from importlib import import_module
 from typing import cast
 
 from postern.domain.rules.guardrail import Guardrail
@@ -14,17 +13,12 @@ from postern.domain.targets.dialect import DIALECTS
 from postern.domain.targets.target_schema import TargetSchema
 from postern.inspection.guardrails.guardrail_trial import SessionTrier, Trier, try_input, try_output
 from postern.inspection.sql.script_analysis import AnalyseScript
-from postern.inspection.sql.shared import own
 from postern.inspection.sql.sql_parser import Parser, SessionParser
 from postern.interception.pipeline import Interceptor, SessionView
 from postern.protocols.registry import PROTOCOLS
 from postern.protocols.spec import DialectSpec
 
-# Parsers of dialects that no protocol supports yet: guardrails can be tried on them. A process loads only the parsers
-# that it needs: together they take half a second and 60 MB.
-_UNSPOKEN: Mapping[str, tuple[str, str]] = {
-    "oracle": ("postern.protocols.oracledb.dialect.oracle_parser", "OracleParser"),
-}
+# A process loads only the parsers that it needs: together they take half a second and 60 MB.
 _SPOKEN: Mapping[str, DialectSpec] = {
     spec.dialect.name: spec.dialect for spec in PROTOCOLS.values() if spec.dialect is not None
 }
@@ -38,12 +32,7 @@ PARSED = frozenset(DIALECTS)
 @lru_cache
 def parser_of(dialect: str) -> Parser | None:
     """Return the process's parser of a dialect, which caches what it has parsed; None if there is none."""
-    if dialect in _SPOKEN:
-        return _SPOKEN[dialect].parser()
-    if dialect not in _UNSPOKEN:
-        return None
-    module, name = _UNSPOKEN[dialect]
-    return cast("Parser", own(getattr(import_module(module), name)))
+    return _SPOKEN[dialect].parser() if dialect in _SPOKEN else None
 
 
 def parser_for(protocol: str) -> Parser | None:

@@ -14,7 +14,6 @@ from postern.errors import Invalid
 from postern.inspection.guardrails.guardrail_interceptor import GuardrailInterceptor
 from postern.inspection.guardrails.guardrail_trial import try_input
 from postern.inspection.guardrails.statements import MAX_PARSED
-from postern.protocols.oracledb.dialect.oracle_parser import OracleParser
 from postern.inspection.sql.sql_parser import Parser, unknown
 from postern.inspection.sql.sql_shapes import Shapes
 from postern.interception.events import Operation, Phase
@@ -24,6 +23,7 @@ from postern.protocols.mssql.dialect.tsql_parser import TSqlParser
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 from postern.protocols.mysql.dialect.mysql_prepared import MySqlPreparedStatements
 from postern.protocols.mysql.dialect.mysql_shapes import MYSQL_SHAPES
+from postern.protocols.oracledb.dialect.oracle_parser import OracleParser
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 from postern.protocols.postgres.dialect.postgres_prepared import PreparedStatements
 from postern.protocols.postgres.dialect.postgres_shapes import POSTGRES_SHAPES

@@ -14,10 +14,10 @@ from tests.bypass.cases import effects_of
 
 from postern.domain.rules.statement import Effect, ObjectKind, ObjectName
 from postern.domain.targets.target_schema import Function, TargetSchema
-from postern.protocols.oracledb.dialect.oracle_parser import OracleParser
 from postern.inspection.sql.sql_cache import CACHED_TEXTS, TextCache
 from postern.protocols.mssql.dialect.tsql_parser import TSqlParser
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
+from postern.protocols.oracledb.dialect.oracle_parser import OracleParser
 
 _DIALECTS = {"mysql": cases_mysql, "tsql": cases_tsql, "oracle": cases_oracle}
 _PARSERS = {name: module.parser() for name, module in _DIALECTS.items()}

@@ -7,10 +7,10 @@ import pytest
 from postern.domain.rules.guarded_objects import parse_guarded
 from postern.domain.rules.statement import Effect
 from postern.domain.targets.target_schema import Relation, TargetSchema
-from postern.protocols.oracledb.dialect.oracle_parser import OracleParser
 from postern.inspection.sql.sql_parser import Parser
 from postern.protocols.mssql.dialect.tsql_parser import TSqlParser
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
+from postern.protocols.oracledb.dialect.oracle_parser import OracleParser
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
 _TABLE: dict[type[Parser], str] = {

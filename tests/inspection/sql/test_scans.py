@@ -11,13 +11,13 @@ from postern.domain.rules.guardrail_presets import preset
 from postern.domain.rules.statement import Effect
 from postern.domain.targets.dialect import DIALECTS
 from postern.inspection.guardrails.guardrail_interceptor import GuardrailInterceptor
-from postern.protocols.oracledb.dialect.oracle_parser import OracleParser
 from postern.inspection.sql.sql_parser import Parser
 from postern.interception.events import Operation
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, Refuse
 from postern.protocols.mssql.dialect.tsql_parser import TSqlParser
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
+from postern.protocols.oracledb.dialect.oracle_parser import OracleParser
 from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
 # The tables that are read whole, and the statement.

@@ -6,12 +6,12 @@ import pytest
 
 from postern.domain.rules.statement import Effect
 from postern.domain.targets.target_schema import Relation, TargetSchema
-from postern.protocols.oracledb.dialect.oracle_parser import OracleParser
 from postern.inspection.sql.sql_parser import Parser
 from postern.protocols.mssql.dialect.tsql_parser import TSqlParser
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
+from postern.protocols.oracledb.dialect.oracle_parser import OracleParser
 
 _PARSERS: tuple[Parser, ...] = (MySqlParser(), OracleParser(), TSqlParser())
 _SCHEMA = TargetSchema({("shop", "t"): Relation("shop", "t", ("a",))}, {}, ("shop",))

@@ -196,7 +196,7 @@ BAD_TARGETS = {
     "a redirect in data": (
         (
             tns.packet(tns.REDIRECT, len(REDIRECT).to_bytes(2, "big"), large=False),
-            tns.packet(tns.DATA, b"\0\0" + REDIRECT, large=False),
+            tns.packet(tns.DATA, b"\0\x40" + REDIRECT, large=False),
         ),
         login.OracleRedirect,
         "db2:1522",

@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlglot import exp
 from tests.support.oracledb import type_codings as types
+from tests.support.oracledb.data_dictionary import DICTIONARY, column_row
 from tests.support.oracledb.server_replies import NO_ROW, ColumnInfo, RowId
 from tests.support.oracledb.sql_functions import Sequences, moment_text, now, number_text, register
 from tests.support.oracledb.sql_translation import SqlError, Statement, first_word, translate
@@ -22,6 +23,9 @@ from tests.support.oracledb.type_codings import NUMBER_TYPE, OracleType, Scalar,
 
 SEQUENCE = re.compile(r"\bsequence\s+(\w+)(?:.*?\bstart\s+with\s+(-?\d+))?", re.IGNORECASE | re.DOTALL)
 STEP = re.compile(r"\bincrement\s+by\s+(-?\d+)", re.IGNORECASE)
+COMMENT = re.compile(
+    r"comment\s+on\s+(?:table|column)\s+(\w+)(?:\.(\w+))?\s+is\s+'((?:[^']|'')*)'", re.IGNORECASE | re.DOTALL
+)
 MESSAGES = (
     (r"UNIQUE constraint failed: (\w+)\.(\w+)", 1, "unique constraint (POSTERN.{0}_{1}) violated"),
     (r"NOT NULL constraint failed: (\w+)\.(\w+)", 1400, 'cannot insert NULL into ("POSTERN"."{0}"."{1}")'),
@@ -36,19 +40,6 @@ MESSAGES = (
 )
 
 
-CATALOGUE = """
-CREATE TABLE NLS_SESSION_PARAMETERS (PARAMETER TEXT, VALUE TEXT);
-INSERT INTO NLS_SESSION_PARAMETERS VALUES ('NLS_LANGUAGE', 'AMERICAN'), ('NLS_TERRITORY', 'AMERICA'),
-  ('NLS_CALENDAR', 'GREGORIAN'), ('NLS_COMP', 'BINARY'), ('NLS_SORT', 'BINARY'), ('NLS_LENGTH_SEMANTICS', 'BYTE'),
-  ('NLS_NCHAR_CONV_EXCP', 'FALSE'), ('NLS_DATE_LANGUAGE', 'AMERICAN'), ('NLS_DATE_FORMAT', 'DD-MON-RR'),
-  ('NLS_CURRENCY', '$'), ('NLS_DUAL_CURRENCY', '$'), ('NLS_ISO_CURRENCY', 'AMERICA'), ('NLS_NUMERIC_CHARACTERS', '.,'),
-  ('NLS_TIMESTAMP_FORMAT', 'DD-MON-RR HH.MI.SSXFF AM'), ('NLS_TIMESTAMP_TZ_FORMAT', 'DD-MON-RR HH.MI.SSXFF AM TZR');
-CREATE TABLE ALL_TAB_COLUMNS (OWNER TEXT, TABLE_NAME TEXT, COLUMN_NAME TEXT, COLUMN_ID NUMERIC, DATA_TYPE TEXT,
-  DATA_LENGTH NUMERIC);
-CREATE VIEW USER_TAB_COLUMNS AS SELECT * FROM ALL_TAB_COLUMNS;
-CREATE VIEW ALL_TABLES AS SELECT DISTINCT OWNER, TABLE_NAME FROM ALL_TAB_COLUMNS;
-CREATE VIEW USER_TABLES AS SELECT DISTINCT TABLE_NAME FROM ALL_TAB_COLUMNS;
-"""
 OWNER = "POSTERN"
 
 
@@ -63,7 +54,7 @@ class Database:
         self.lock = threading.Lock()
         setup = sqlite3.connect(self.file)
         setup.execute("PRAGMA journal_mode=WAL")
-        setup.executescript(CATALOGUE)
+        setup.executescript(DICTIONARY)
         setup.close()
 
 
@@ -135,7 +126,7 @@ class DatabaseSession:
         affected = len(rows) if statement.returned else max(cursor.rowcount, 0)
         return Result([], rows, affected, row_id)
 
-    def _execute(self, sql: str, values: dict[str, Any]) -> sqlite3.Cursor:
+    def _execute(self, sql: str, values: dict[str, Any] | tuple[Any, ...]) -> sqlite3.Cursor:
         self._failure = None
         try:
             return self._sqlite.execute(sql, values)
@@ -148,6 +139,16 @@ class DatabaseSession:
                 self.commit()
             case "ROLLBACK":
                 self.rollback()
+            case "COMMENT":
+                self._comment(statement.sql)
+
+    def _comment(self, text: str) -> None:
+        match = COMMENT.search(text)
+        if match is None:
+            raise SqlError(900, "invalid SQL statement")
+        table, column, comment = match.groups()
+        row = {"table": table.upper(), "column": (column or "").upper(), "comment": comment.replace("''", "'")}
+        self._execute("INSERT INTO DICTIONARY_COMMENTS VALUES (:table, :column, :comment)", row)
 
     def _define(self, statement: Statement) -> None:
         """Run a data definition statement."""
@@ -167,12 +168,16 @@ class DatabaseSession:
         elif isinstance(tree, exp.Create) and kind == "TABLE":
             self._create_table(tree, text)
         elif isinstance(tree, exp.Drop) and kind in ("TABLE", "VIEW", "INDEX"):
-            name = tree.this.name.upper()
+            name = tree.find(exp.Table).name.upper()  # type: ignore[union-attr]
             self._execute(f'DROP {kind} "{name}"', {})
-            self._execute("DELETE FROM ALL_TAB_COLUMNS WHERE TABLE_NAME = :name", {"name": name})
+            for dictionary in ("ALL_TAB_COLUMNS", "DICTIONARY_COMMENTS", "ALL_VIEWS"):
+                column = "VIEW_NAME" if dictionary == "ALL_VIEWS" else "TABLE_NAME"
+                self._execute(f"DELETE FROM {dictionary} WHERE {column} = :name", {"name": name})
             with self._database.lock:
                 self._database.tables.pop(name, None)
-        elif isinstance(tree, exp.Create) and kind in ("INDEX", "VIEW"):
+        elif isinstance(tree, exp.Create) and kind == "VIEW":
+            self._create_view(tree)
+        elif isinstance(tree, exp.Create) and kind == "INDEX":
             self._execute(tree.sql("sqlite").replace("OR REPLACE ", ""), {})
         else:
             raise SqlError(900, "invalid SQL statement")
@@ -192,11 +197,24 @@ class DatabaseSession:
             tree.set("properties", None)
             body = tree.this.transform(default_value)
             self._execute(f"CREATE TABLE {body.sql('sqlite')}", {})
+        self._describe(name, columns)
+
+    def _create_view(self, tree: exp.Create) -> None:
+        name = tree.find(exp.Table).name.upper()  # type: ignore[union-attr]
+        text = tree.expression.sql("oracle")
+        query = self.prepare(text)
+        self._execute(f'DROP VIEW IF EXISTS "{name}"', {})
+        self._execute(f'CREATE VIEW "{name}" AS {query.sql}', {})
+        row = {"name": name, "text": text, "size": len(text)}
+        self._execute(f"INSERT INTO ALL_VIEWS VALUES ('{OWNER}', :name, :text, :size)", row)
+        self._describe(name, {column.name: column.type or text_type(4000) for column in query.columns})
+
+    def _describe(self, name: str, columns: dict[str, OracleType]) -> None:
+        """Enter the columns of a table or view into the data dictionary."""
+        self._execute("DELETE FROM ALL_TAB_COLUMNS WHERE TABLE_NAME = :name", {"name": name})
         for number, (column, kind) in enumerate(columns.items(), 1):
-            row = {"table": name, "column": column, "number": number, "type": kind.name, "size": kind.size}
-            self._execute(
-                f"INSERT INTO ALL_TAB_COLUMNS VALUES ('{OWNER}', :table, :column, :number, :type, :size)", row
-            )
+            row = column_row(OWNER, name, column, number, kind)
+            self._execute(f"INSERT INTO ALL_TAB_COLUMNS VALUES ({', '.join(['?'] * len(row))})", row)
         with self._database.lock:
             self._database.tables[name] = columns
 

@@ -122,9 +122,12 @@ class Connection:
 
 @contextmanager
 def running_oracle(
-    options: ServerOptions | None = None, tls: ssl.SSLContext | None = None, folder: Path | None = None
+    options: ServerOptions | None = None,
+    tls: ssl.SSLContext | None = None,
+    folder: Path | None = None,
+    port: int = 0,
 ) -> Iterator[OracleTestServer]:
-    """Run a server until the block ends."""
+    """Run a server until the block ends. Without a port it has a free one."""
     with tempfile.TemporaryDirectory(prefix="oracle-") as made:
         options = options or ServerOptions()
         server = OracleTestServer(Database(folder or Path(made), options.clock), options, tls=tls)
@@ -133,7 +136,7 @@ def running_oracle(
         stopping = asyncio.Event()
 
         async def serve() -> None:
-            listener = await asyncio.start_server(server.handle, "127.0.0.1", 0, ssl=tls)
+            listener = await asyncio.start_server(server.handle, "127.0.0.1", port, ssl=tls)
             server.port = listener.sockets[0].getsockname()[1]
             started.set()
             async with listener:

@@ -23,7 +23,7 @@ PARSE, BIND, DEFINE, RUN, WITH_ROWS, WITH_COMMIT = 0x01, 0x08, 0x10, 0x20, 0x40,
 DESCRIBE, BATCH_ERRORS, ROW_COUNTS = 0x20000, 0x80000, 0x4000
 LOB_LENGTH, LOB_READ, LOB_TRIM, LOB_WRITE, LOB_CHUNK_SIZE = 0x01, 0x02, 0x20, 0x40, 0x4000
 LOB_CREATE, LOB_FREE, LOB_OPEN, LOB_CLOSE, LOB_IS_OPEN, LOB_ARRAY = 0x110, 0x111, 0x8000, 0x10000, 0x11000, 0x80000
-LONGEST_TEXT = 32767
+LONGEST_TEXT, LONGEST_SHORT_TEXT = 32767, 4000
 TOKENS_SINCE = 18  # field version
 MOST_BINDS, MOST_CURSORS = 65535, 10000
 
@@ -133,6 +133,7 @@ class Layout:
     field_version: int
     counts_texts: bool = True  # also those whose length went before them
     compressed_scale: bool = False  # the scale of a type is an integer, not a byte
+    longest_text: int = LONGEST_TEXT  # a longer one follows the other values
 
 
 class CallReader:
@@ -206,7 +207,7 @@ class CallReader:
         values: list[list[BindValue]] = []
         if variables and len(facts.unsent) < len(variables):
             times = 1 if numbers[7] else executions
-            values = [read_values(reader, variables, facts) for _ in range(times)]
+            values = [read_values(reader, variables, facts, self._layout.longest_text) for _ in range(times)]
         rows = prefetch or numbers[1]
         return ExecuteCall(
             options, cursor, sql, rows, bool(prefetch), variables, defines, executions, numbers[9], values
@@ -257,7 +258,7 @@ class CallReader:
         values: list[list[BindValue]] = []
         if len(facts.unsent) < len(facts.variables):
             times = 1 if function == RE_EXECUTE_AND_FETCH else count
-            values = [read_values(reader, facts.variables, facts) for _ in range(times)]
+            values = [read_values(reader, facts.variables, facts, self._layout.longest_text) for _ in range(times)]
         return ExecuteCall(options, cursor, "", count, False, facts.variables, [], max(count, 1), 0, values)
 
 
@@ -272,7 +273,7 @@ def limited(count: int, most: int) -> int:
     return count
 
 
-def read_values(reader: FieldReader, variables: list[Variable], facts: StatementFacts) -> list[BindValue]:
+def read_values(reader: FieldReader, variables: list[Variable], facts: StatementFacts, longest: int) -> list[BindValue]:
     """Read one row of bind values: those of long texts follow the others, except in blocks."""
     if reader.byte() != ROW_DATA:
         raise BadMessage("bind values expected")
@@ -281,7 +282,7 @@ def read_values(reader: FieldReader, variables: list[Variable], facts: Statement
     for position, variable in enumerate(variables):
         if position in facts.unsent:
             continue
-        if not facts.is_block and variable.type.size > LONGEST_TEXT and not variable.type.is_lob:
+        if not facts.is_block and variable.type.size > longest and not variable.type.is_lob:
             late.append(position)
         else:
             values[position] = read_variable(reader, variable)

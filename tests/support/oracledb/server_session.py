@@ -39,6 +39,7 @@ SMALL_INTEGER, UNIVERSAL = 27, 1  # type of a signed byte; its form with a lengt
 END_OF_RESPONSE_WANTED = 0x20  # bit of the clients' capability 40
 COUNTED_TEXTS = 2  # flag of the clients that count texts whose length they have sent already
 HIGHEST_TYPE = 1023
+LONG_TEXTS = 4  # bit of the clients' run-time capability 6
 LARGEST_MESSAGE = 64 << 20
 CANCELLED = Completion(1013, "ORA-01013: user requested cancel of current operation\n")
 DENIED = Completion(1017, "ORA-01017: invalid username/password; logon denied\n")
@@ -70,6 +71,7 @@ class ServerSession:
         self._sequence, self._version = 0, 0
         self._wants_ends = False
         self._compresses_scales, self._counts_texts = False, True
+        self._longest_text = calls.LONGEST_TEXT
         self._ends_responses = False
         self._challenge: Challenge | None = None
         self._statements: StatementCalls | None = None
@@ -202,6 +204,8 @@ class ServerSession:
         if len(capabilities) < 38 or len(runtime) < 2:
             raise BadMessage("the client's capabilities are too short")
         self._field_version = min(capabilities[7], self._level.field_version)
+        if len(runtime) <= 6 or not runtime[6] & LONG_TEXTS:
+            self._longest_text = calls.LONGEST_SHORT_TEXT
         if runtime[1] & 1:
             reader.raw(11)
             if capabilities[37] & 2:
@@ -227,7 +231,7 @@ class ServerSession:
         return self._packets(self._first_logon(call))
 
     def _layout(self) -> Layout:
-        return Layout(self._field_version, self._counts_texts, self._compresses_scales)
+        return Layout(self._field_version, self._counts_texts, self._compresses_scales, self._longest_text)
 
     def _reader(self) -> CallReader:
         return CallReader(self._layout(), self._statements.facts if self._statements is not None else no_facts)

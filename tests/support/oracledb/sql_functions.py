@@ -169,7 +169,7 @@ def register(
         "RAWTOHEX": lambda data: data.hex().upper() if data else None,
         "SYSDATE": lambda: clock().replace(microsecond=0, tzinfo=None).isoformat(" "),
         "SYSTIMESTAMP": lambda: clock().isoformat(" ", "microseconds"),
-        "SYS_CONTEXT": lambda *_: "POSTERN",
+        "SYS_CONTEXT": lambda _, name, *rest: "ORCLPDB1" if name == "SERVICE_NAME" else "POSTERN",
         "UID": lambda: 100,
         "ROWID_TEXT": row_id_text,
         "NEXTVAL": next_value,

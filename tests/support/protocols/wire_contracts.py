@@ -51,13 +51,16 @@ def check_wire(
     garbage: Conversation = (),
     injects: bool = False,
     carries: bool = False,
+    read: Callable[[bytes], bytes] = bytes,
+    order: Callable[[], OrderCheck] | None = None,
 ) -> None:
     """Holds a protocol to the contract of `protocols.base.Wire`. Raises AssertionError that says what is broken.
 
     `conversation` is what the two sides say in turn, with at least one operation in it, and ends with nothing owed.
     Each of `garbage` is said by its side on a fresh link, and is nothing that the protocol allows there. A wire that
     `injects` asks the target for more than the client did when somebody looks at answers, so that its requests are
-    compared only while nobody does. One that `carries` sends files, which are not recorded as they are.
+    compared only while nobody does. One that `carries` sends files, which are not recorded as they are. `read` returns
+    the content of bytes whose packets are made anew, and `order` is for recordings that do not have all bytes.
 
     1. Whoever looks and changes nothing, the bytes pass as they are, however the reads are cut.
     2. What is sent was recorded before.
@@ -68,9 +71,11 @@ def check_wire(
     watchers = [_Watcher(), _Watcher(Operation)] if injects else [_Watcher(), _Watcher(Operation, Rows, Output)]
     for watcher in watchers:
         for size in CHUNKS:
-            _check_passes(_link(make_wire, watcher), conversation, size, OrderCheck(carries=carries))
+            check = OrderCheck(carries=carries) if order is None else order()
+            _check_passes(_link(make_wire, watcher), conversation, size, check, read)
     for size in CHUNKS:
-        _check_refusal(_link(make_wire, _Watcher(Operation, verdict=Refuse("contract", "refused"))), conversation, size)
+        refusing = _link(make_wire, _Watcher(Operation, verdict=Refuse("contract", "refused")))
+        _check_refusal(refusing, conversation, size, order or OrderCheck)
         for side, data in garbage:
             _check_garbage(_link(make_wire, _Watcher(Operation, Rows, Output)), side, data, size)
 
@@ -139,6 +144,7 @@ def check_masking(
     *,
     secret: bytes,
     read: Callable[[bytes], bytes] = bytes,
+    order: Callable[[], OrderCheck] = OrderCheck,
 ) -> None:
     """Holds a protocol to what masking and guardrails on output rest on.
 
@@ -156,23 +162,22 @@ def check_masking(
     said = read(b"".join([data for side, data in conversation if side is Side.TARGET]))
     assert secret in said, "the target does not say the secret"
     for size in CHUNKS:
-        sent, _ = _shown(make_wire, _Covers(secret, mask), conversation, size)
+        sent, _ = _shown(make_wire, _Covers(secret, mask), conversation, size, order())
         expected, found = said.replace(secret, mask), read(sent)
         assert secret not in found, f"cut in pieces of {size}, {secret!r} was shown in clear"
         assert found == expected, f"cut in pieces of {size}, shown was {found!r}, not {expected!r}"
         for covers in (_Covers(secret, mask, Refuse("contract", "withheld")), _Covers(secret, mask, breaks=True)):
-            sent, events = _shown(make_wire, covers, conversation, size)
+            sent, events = _shown(make_wire, covers, conversation, size, order())
             assert secret not in read(sent), f"cut in pieces of {size}, {secret!r} was shown though it was refused"
             assert any(isinstance(event, Refusal) for event in events), "an answer that was refused was not recorded so"
             assert sent, "the client was not told that its answer was refused"
 
 
 def _shown(
-    make_wire: Callable[[], Wire], covers: _Covers, conversation: Conversation, size: int
+    make_wire: Callable[[], Wire], covers: _Covers, conversation: Conversation, size: int, order: OrderCheck
 ) -> tuple[bytes, list[Event]]:
-    """What the client is sent, which `OrderCheck` compares with what is recorded; and the events."""
+    """What the client is sent, which `order` compares with what is recorded; and the events."""
     link = new_link(make_wire(), covers)
-    order = OrderCheck()
     effects = [effect for side, data in conversation for effect in _say(link, side, data, size, order)]
     if link.has_buffered_output:
         left = link.flush()
@@ -210,13 +215,17 @@ def events_of(effects: list[Effect]) -> list[Event]:
     return [event for effect in effects if isinstance(effect, Record) for event in effect.events]
 
 
-def _check_passes(link: Link, conversation: Conversation, size: int, order: OrderCheck) -> None:
+def _check_passes(
+    link: Link, conversation: Conversation, size: int, order: OrderCheck, read: Callable[[bytes], bytes] = bytes
+) -> None:
     operations = 0
     for side, data in conversation:
         effects = _say(link, side, data, size, order)
         other = Side.TARGET if side is Side.CLIENT else Side.CLIENT
         sent = sent_to(other, effects)
-        assert sent == data, f"cut in pieces of {size}, the {side.value} said {data!r}; passed on was {sent!r}"
+        assert read(sent) == read(data), (
+            f"cut in pieces of {size}, the {side.value} said {data!r}; passed on was {sent!r}"
+        )
         assert sent_to(side, effects) == b"", f"the {side.value} was answered by the gateway itself"
         events = events_of(effects)
         operations += sum([isinstance(event, Operation) for event in events])
@@ -224,13 +233,10 @@ def _check_passes(link: Link, conversation: Conversation, size: int, order: Orde
     assert not link.awaiting_response, "the conversation is over, and the target is still thought to owe an answer"
 
 
-def _check_refusal(link: Link, conversation: Conversation, size: int) -> None:
+def _check_refusal(link: Link, conversation: Conversation, size: int, order: Callable[[], OrderCheck]) -> None:
     """What the client says is refused; the target, which hears of nothing, says nothing."""
     effects = [
-        effect
-        for side, data in conversation
-        if side is Side.CLIENT
-        for effect in _say(link, side, data, size, OrderCheck())
+        effect for side, data in conversation if side is Side.CLIENT for effect in _say(link, side, data, size, order())
     ]
     events = events_of(effects)
     assert any(isinstance(event, Refusal) for event in events), "a refusal was not recorded"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
@@ -91,7 +91,8 @@ class IssuedCredential:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A credential with all that a login needs, as stored; not yet a permission."""
+    """A credential with all that a login needs, as stored; not yet a permission. `login_key` is what the login of some
+    protocols needs of the password before the client sends it; empty for all others."""
 
     credential_id: UUID
     username: str
@@ -100,6 +101,7 @@ class Grant:
     connection: Connection
     expires_at: datetime | None
     revoked_at: datetime | None
+    login_key: bytes = field(default=b"", repr=False)
 
 
 def is_username(text: str) -> bool:

@@ -51,7 +51,7 @@ def _own_subtypes(kind: str) -> frozenset[str]:
 
 
 SUBTYPES: Mapping[ConnectionType, frozenset[str]] = {
-    ConnectionType.DATABASE: _own_subtypes("database") | {"oracledb"},
+    ConnectionType.DATABASE: _own_subtypes("database"),
     ConnectionType.APPLICATION: _own_subtypes("application"),
     ConnectionType.CUSTOM: _own_subtypes("custom"),
 }

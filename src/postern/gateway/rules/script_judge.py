@@ -98,12 +98,24 @@ class ScriptJudge:
         )
         return self._pipeline(permit, view)
 
-    async def _judge(self, permit: Permit, start: Start, requests: bytes | Invalid, pipeline: Pipeline) -> Judgement:
-        """Send requests through a link that leads nowhere."""
+    async def _judge(
+        self, permit: Permit, start: Start, requests: Sequence[bytes] | Invalid, pipeline: Pipeline
+    ) -> Judgement:
+        """Send requests through links that lead nowhere. Each has its own, as some protocols allow no request before
+        the answer to the last one; the pipeline is the same for all."""
         if isinstance(requests, Invalid):
             return _deny(Refuse("script", requests.message))
+        warnings: list[PreviewMessage] = []
+        for data in requests:
+            judgement = await self._judge_request(permit, start, data, pipeline)
+            if judgement.outcome not in (PreviewOutcome.ALLOW, PreviewOutcome.WARN):
+                return judgement
+            warnings += [message for message in judgement.messages if message not in warnings]
+        return Judgement(PreviewOutcome.WARN, tuple(warnings)) if warnings else Judgement(PreviewOutcome.ALLOW)
+
+    async def _judge_request(self, permit: Permit, start: Start, data: bytes, pipeline: Pipeline) -> Judgement:
         link = Link(self._wire(permit, start, {}), pipeline, lambda: 0)
-        effects = link.receive(Side.CLIENT, requests)
+        effects = link.receive(Side.CLIENT, data)
         while (held := link.held_request) is not None:
             if held.hold.work is None:
                 refusal = await self._held_requests.find_review_refusal(permit, held)
@@ -153,24 +165,24 @@ class _Requests:
         self._script = script
         self._steps: Sequence[ScriptRequest] | None = None  # a part of it depends on those before
         self.statements: Sequence[tuple[int, int, str]] = ()
-        self.of_script: bytes | Invalid
+        self.of_script: Sequence[bytes] | Invalid
         try:
             client = make_client(permit.connection, script, known_database(permit.connection, start))
             if isinstance(client, ScriptInSteps):
                 self._steps = client.requests()
-                self.of_script = b"".join(request.data for request in self._steps)
+                self.of_script = [request.data for request in self._steps]
                 self.statements = [(request.start, request.end, request.text) for request in self._steps]
             else:
-                self.of_script = client.start()
+                self.of_script = [client.start()]
         except Invalid as error:
             self.of_script = error
 
-    def of_part(self, part: AnalysedPart) -> bytes | Invalid:
+    def of_part(self, part: AnalysedPart) -> Sequence[bytes] | Invalid:
         if isinstance(self.of_script, Invalid):
             return self.of_script
         if self._steps is not None:
-            return b"".join(request.data for request in self._steps if request.start == part.start)
-        return make_client(self._connection, self._script.part(part.start, part.end)).start()
+            return [request.data for request in self._steps if request.start == part.start]
+        return [make_client(self._connection, self._script.part(part.start, part.end)).start()]
 
 
 def _deny(refusal: Refuse) -> Judgement:

@@ -21,6 +21,7 @@ from postern.domain.secret import Secret
 from postern.domain.server import OFF_BY_DEFAULT
 from postern.domain.targets.connection import BY_CERTIFICATE, SSH, Connection, Toggle
 from postern.errors import Conflict, Denied, Invalid, NotFound
+from postern.protocols.registry import PROTOCOLS
 from postern.services.identity.client_certificates import ClientCertificates
 from postern.services.reviews.credential_endings import CredentialEndings
 from postern.services.rules.access_control import AccessControl
@@ -91,6 +92,7 @@ class Credentials:
         # With a certificate, the password is discarded.
         password = Secret(base64.urlsafe_b64encode(secrets.token_bytes(_PASSWORD_BYTES)).decode().rstrip("="))
         verifier = make_verifier(password)
+        login_key = make_login_key(target.protocol, password)
         created_at = self._now()
         expires_at = created_at + life
         for attempt in range(_ATTEMPTS):
@@ -106,7 +108,7 @@ class Credentials:
                 login_id=login_id,
             )
             try:
-                await self._store.add(credential, verifier)
+                await self._store.add(credential, verifier, login_key)
             except Conflict:
                 if attempt == _ATTEMPTS - 1:
                     raise
@@ -219,6 +221,12 @@ def make_verifier(password: Secret) -> Verifier:
     client_key = hmac.digest(salted, b"Client Key", "sha256")
     server_key = hmac.digest(salted, b"Server Key", "sha256")
     return Verifier(ITERATIONS, salt, hashlib.sha256(client_key).digest(), server_key)
+
+
+def make_login_key(protocol: str, password: Secret) -> bytes:
+    """Return what the protocol's login needs of the password before the client sends it; empty for most protocols."""
+    spec = PROTOCOLS.get(protocol)
+    return b"" if spec is None or spec.login_key is None else spec.login_key(password.reveal())
 
 
 def _life(principal: Principal, connection: Connection, seconds: int | None) -> timedelta:

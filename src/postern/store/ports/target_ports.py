@@ -130,7 +130,7 @@ class AccessStore(Protocol):
 
 
 class CredentialStore(Protocol):
-    async def add(self, credential: Credential, verifier: Verifier) -> None:
+    async def add(self, credential: Credential, verifier: Verifier, login_key: bytes = b"") -> None:
         """Add a credential. Raises Conflict when the user name is in use; Unauthenticated when the login with which it
         ends has ended."""
 

@@ -202,6 +202,7 @@ credentials = Table(
     Column("salt", LargeBinary, nullable=False),
     Column("stored_key", LargeBinary, nullable=False),
     Column("server_key", LargeBinary, nullable=False),
+    Column("login_key", LargeBinary),  # what the login of its protocol needs of the password before that is sent
     Column("created_at", Utc, nullable=False),
     Column("expires_at", Utc),
     Column("revoked_at", Utc),

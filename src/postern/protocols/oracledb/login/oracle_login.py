@@ -53,7 +53,9 @@ _MAX_RESENDS: Final = 3
 _TLS_HANDSHAKE: Final = 0x16
 _TLS_AGAIN: Final = 0x08  # flag of a RESEND
 
-_INCOMPATIBLE: Final = 12_618
+INCOMPATIBLE: Final = 12_618
+# The password of clients of a local port, which have no credential. It is no secret.
+TUNNEL_PASSWORD: Final = "postern"  # noqa: S105
 _CLIENT_NAME: Final = b"postern"
 _REFUSED: Final = "the user name or password is wrong, or the credential is no longer valid"
 
@@ -94,12 +96,13 @@ class _Line:
         size = int(tns.read_size(head, 0, self.large, most, self._peer))
         return tns.cut_packet(head + await self.stream.read(size - tns.HEAD), 0, size, self._peer)
 
-    async def data(self) -> bytes:
-        """Return the body of the next packet, which must be DATA."""
+    async def data(self, *, is_last: bool = False) -> bytes:
+        """Return the body of the next packet, which must be DATA. `is_last`: it can close the connection."""
         while True:
             packet = await self.packet()
             if packet.type == tns.DATA:
-                if packet.data_flags & (tns.END_OF_FILE | tns.BEGIN_PIPELINE):
+                forbidden = tns.BEGIN_PIPELINE if is_last else tns.END_OF_FILE | tns.BEGIN_PIPELINE
+                if packet.data_flags & forbidden:
                     raise ProtocolViolation(f"the {self._peer} ended its login ({packet.data_flags:#x})")
                 return packet.body
             if packet.type != tns.CONTROL:
@@ -227,6 +230,22 @@ class OracleClientLogin:
 
     async def authenticate(self, verifier: Verifier, oracle: OracleVerifier) -> OracleClientSettings:
         """Authenticate the client. Raises Unauthenticated when its password is wrong."""
+        call, password = await self._password(oracle)
+        secret = Secret((password or b"\0").decode("utf-8", "surrogateescape"))
+        if not await self._line.stream.offload(lambda: fits(secret, verifier)) or password is None:
+            raise Unauthenticated(_REFUSED)
+        return self._settings(call)
+
+    async def let_in(self, oracle: OracleVerifier) -> OracleClientSettings:
+        """Do the login of a client that is known already, whose password is TUNNEL_PASSWORD. Raises Unauthenticated for
+        another one: the client would not accept the gateway's proof."""
+        call, password = await self._password(oracle)
+        if password is None or password.decode("utf-8", "replace") != TUNNEL_PASSWORD:
+            raise Unauthenticated(f"the password of this local port is {TUNNEL_PASSWORD!r}, and any user name will do")
+        return self._settings(call)
+
+    async def _password(self, oracle: OracleVerifier) -> tuple[auth.AuthCall, bytes | None]:
+        """Send the challenge, and return the client's answer with its password; None if it does not know the key."""
         line = self._line
         exchange = self._exchange = OracleServerExchange(oracle)
         line.send(auth.auth_answer(exchange.challenge(), self._sequence))
@@ -238,10 +257,9 @@ class OracleClientLogin:
             raise Denied("logins as SYSDBA or alike, and changes of a password, are not supported through Postern")
         if call.values.get("PROXY_CLIENT_NAME"):
             raise Denied("proxy users are not supported through Postern; connect as the credential's user")
-        password = exchange.open_password(session_key, sealed)
-        secret = Secret((password or b"\0").decode("utf-8", "surrogateescape"))
-        if not await line.stream.offload(lambda: fits(secret, verifier)) or password is None:
-            raise Unauthenticated(_REFUSED)
+        return call, exchange.open_password(session_key, sealed)
+
+    def _settings(self, call: auth.AuthCall) -> OracleClientSettings:
         self._keep(call)
         alter = call.values.get("AUTH_ALTER_SESSION", "")
         if alter and _ALTER_SESSION.fullmatch(alter) is None:
@@ -277,7 +295,7 @@ def refusal_number(error: PosternError) -> int:
         return c.INVALID_CREDENTIALS
     if isinstance(error, Denied):
         return c.INSUFFICIENT_PRIVILEGES
-    return _INCOMPATIBLE if isinstance(error, ProtocolViolation) else 12_520
+    return INCOMPATIBLE if isinstance(error, ProtocolViolation) else 12_520
 
 
 class OracleRedirect(PosternError):
@@ -377,7 +395,7 @@ async def _open(line: _Line, login: OracleTargetLogin) -> connects.TnsAccept:
         if packet.type == tns.REDIRECT:
             length, data = connects.parse_redirect_length(packet.body)
             if data is None:
-                data = await line.data()
+                data = await line.data(is_last=True)
             if len(data) != length:
                 raise ProtocolViolation("the target sent a REDIRECT of another length than it announced")
             raise OracleRedirect(descriptors.parse_redirect(data))

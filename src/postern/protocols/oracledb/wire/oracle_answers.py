@@ -53,7 +53,9 @@ class OraclePendingAnswer:
         "exchange",
         "fetches",
         "flushing",
+        "is_noted",
         "last_row",
+        "noted",
         "outs",
         "returned",
         "row_layout",
@@ -72,6 +74,8 @@ class OraclePendingAnswer:
         self.returned = 0
         self.row_layout: RowLayout | None = None
         self.fetches = False
+        self.is_noted = False  # the recording has a note about this answer, with the columns `noted`
+        self.noted: RowLayout | None = None
         cursor = self.cursor
         if cursor is None:
             return

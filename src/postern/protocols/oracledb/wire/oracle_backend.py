@@ -26,6 +26,7 @@ from postern.protocols.oracledb.wire.oracle_answers import (
     store_nested,
 )
 from postern.protocols.oracledb.wire.oracle_cursors import OracleCursors
+from postern.protocols.oracledb.wire.oracle_notes import AnswerNote
 from postern.protocols.oracledb.wire.oracle_output import (
     LobText,
     OracleErrorText,
@@ -39,7 +40,7 @@ from postern.protocols.oracledb.wire.ttc_buffers import LONG, TtcIncomplete, Ttc
 from postern.protocols.oracledb.wire.ttc_calls import LobCall, OracleCall
 from postern.protocols.oracledb.wire.ttc_columns import NestedCursor
 from postern.protocols.oracledb.wire.ttc_negotiation import TtcLayout
-from postern.protocols.wire_base import Piece, Reply, Wants, Wire
+from postern.protocols.wire_base import Piece, RedactedOutput, Reply, Wants, Wire
 
 _MAX_CONTROL: Final = 64  # bytes of a CONTROL packet
 # Within data of a LOB that passes in parts, the client could not be sent an error.
@@ -60,6 +61,7 @@ class OracleBackend(Wire):
         self.status = 0  # the flags of the last call
         self.sequence = 0  # the number of the last call
         self.cutting = False  # the client has an error in place of this answer; its rest is discarded
+        self.has_more_rows = False  # of the last query, as its last answer said
         self.interrupts = 0  # breaks of the client that reached the target, and have had no effect yet
         self.resets_owed = 0  # markers of the target that the client answers
         self.pieces: list[Piece] = []  # the gateway's own output
@@ -69,6 +71,8 @@ class OracleBackend(Wire):
         self._pos = 0
         self._need = 1  # bytes of `_buf` behind `_pos` without which there is nothing to read
         self._out: list[bytes] = []
+        self._kept: list[bytes] = []  # what the recording has of it
+        self._preface = b""  # what the recording has before the event that is judged
         self._resetting = False  # data is discarded up to the target's reset
         self._chunk_left = 0  # bytes of a chunk of a LOB that passes
         self._in_chunks = False
@@ -204,21 +208,56 @@ class OracleBackend(Wire):
         pieces.append(tns.marker(packet.marker))
 
     def _emit(self, data: bytes) -> None:
+        """Pass on what the recording does not need."""
         if not self.cutting:
             self._out.append(data)
 
+    def _emit_recorded(self, data: bytes, answer: OraclePendingAnswer) -> None:
+        if not self.cutting:
+            self._out.append(data)
+            self._keep(self._note(answer), data)
+
+    def _keep(self, note: bytes, data: bytes) -> None:
+        if note:
+            self._kept.append(note)
+        self._kept.append(tns.data_packets(data, self.sdu))
+
+    def _note(self, answer: OraclePendingAnswer) -> bytes:
+        """Return the note for the recording, if the answer has none for these columns yet."""
+        layout = answer.row_layout if answer.fetches else None
+        if answer.is_noted and answer.noted is layout:
+            return b""
+        answer.is_noted = True
+        answer.noted = layout
+        lob = answer.call.lob
+        note = AnswerNote(
+            self.layout,
+            answer.tag,
+            () if layout is None else layout.oracle,
+            (),
+            "" if lob is None else codec_of_lob(lob.source),
+            answer.call.function == c.FETCH,
+        )
+        return note.encode()
+
+    def take_preface(self) -> RedactedOutput | None:
+        data = self._preface
+        self._preface = b""
+        return RedactedOutput(b"", data) if data else None
+
     def _flush(self, pieces: list[Piece]) -> None:
         if self._out:
-            pieces.append(tns.data_packets(b"".join(self._out), self.sdu))
+            pieces.append(RedactedOutput(tns.data_packets(b"".join(self._out), self.sdu), b"".join(self._kept)))
             self._out = []
+            self._kept = []
 
     def _read(self, pieces: list[Piece]) -> bool:
         buf, start = self._buf, self._pos
-        if self._in_chunks:
-            return self._read_chunk(pieces)
         answer = self.answer
         if answer is None:
             raise ProtocolViolation("the target sent an answer without a call")
+        if self._in_chunks:
+            return self._read_chunk(answer, pieces)
         kind = buf[start]
         if kind == c.ROW_DATA:
             return self._read_rows(answer, pieces)
@@ -231,7 +270,7 @@ class OracleBackend(Wire):
             status = reader.ub4()
             reader.ub2()
             self.status = status
-            self._pass(reader)
+            self._pass_recorded(reader, answer)
             self._flush(pieces)
             if answer.exchange and not self.cutting:
                 pieces.append(Completed(answer.exchange, answer.tag, self._rows_of(answer, 0)))
@@ -255,6 +294,10 @@ class OracleBackend(Wire):
     def _pass(self, reader: TtcReader) -> None:
         """Pass on the message that was read."""
         self._emit(self._buf[self._pos : reader.pos])
+        self._move_on(reader)
+
+    def _pass_recorded(self, reader: TtcReader, answer: OraclePendingAnswer) -> None:
+        self._emit_recorded(self._buf[self._pos : reader.pos], answer)
         self._move_on(reader)
 
     def _move_on(self, reader: TtcReader) -> None:
@@ -285,8 +328,9 @@ class OracleBackend(Wire):
             self.cursors.store(error.cursor, answer.cursor)
         data = self._buf[self._pos : reader.pos]
         is_end = error.number == c.NO_DATA_FOUND and answer.fetches
+        self.has_more_rows = answer.fetches and not error.number
         if not error.texts or is_end:
-            self._pass(reader)
+            self._pass_recorded(reader, answer)
             self._flush(pieces)
             if answer.exchange and not self.cutting:
                 pieces.append(Completed(answer.exchange, answer.tag, self._rows_of(answer, error.rows)))
@@ -298,9 +342,10 @@ class OracleBackend(Wire):
             self._move_on(reader)
             self._flush(pieces)
             self._judged = event
+            self._preface = self._note(answer)
             pieces.append(event)
             return False
-        self._pass(reader)
+        self._pass_recorded(reader, answer)
         self._flush(pieces)
         if answer.exchange and not self.cutting:
             pieces.append(event.make_completed_event(answer.tag))
@@ -313,10 +358,11 @@ class OracleBackend(Wire):
         flags = reader.ub2()
         text = reader.text(size, self.layout.counts_texts) if number and size else b""
         if not (text and self.wants.output) or self.cutting:
-            self._pass(reader)
+            self._pass_recorded(reader, answer)
             return True
         self._move_on(reader)
         self._flush(pieces)
+        self._preface = self._note(answer)
         pieces.append(OracleWarning(answer.exchange, number, flags, text, is_counted=self.layout.counts_texts))
         return False
 
@@ -402,14 +448,28 @@ class OracleBackend(Wire):
         pieces: list[Piece],
     ) -> bool:
         """Pass rows on, or have them evaluated."""
+        note = self._note(answer) if answer.fetches else self._note_of_binds(answer, layout, spans, first, last)
         if not self.wants.rows or self.cutting:
             self._emit(buf[first:last])
+            if not self.cutting:
+                self._keep(note, buf[first:last])
             return True
         began = answer.cursor.began if answer.cursor is not None else 0
         self._flush(pieces)
+        self._preface = note
         rows = OracleRows(answer.exchange, began, layout, buf, first=first, last=last, spans=spans, count=count)
         pieces.append(rows)
         return False
+
+    def _note_of_binds(
+        self, answer: OraclePendingAnswer, layout: RowLayout, spans: list[int], first: int, last: int
+    ) -> bytes:
+        """Return the note for a row of binds that come back: where each value is depends on the call."""
+        starts, ends = spans[::2], spans[1::2]
+        gaps = tuple([start - end for start, end in zip([*starts, last], [first + 1, *ends], strict=True)])
+        answer.is_noted = True
+        answer.noted = layout
+        return AnswerNote(self.layout, answer.tag, layout.oracle, gaps).encode()
 
     def _read_outs(self, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
         """Read the values of binds that come back."""
@@ -438,21 +498,22 @@ class OracleBackend(Wire):
             if is_wanted:
                 self._move_on(reader)
             else:
-                self._pass(reader)
+                self._pass_recorded(reader, answer)
             return True
         data = reader.clr() or b""
         if not is_wanted:
-            self._pass(reader)
+            self._pass_recorded(reader, answer)
             return True
         self._move_on(reader)
         return self._show_lob(answer, lob, data, pieces)
 
     def _show_lob(self, answer: OraclePendingAnswer, lob: LobCall, data: bytes, pieces: list[Piece]) -> bool:
         self._flush(pieces)
+        self._preface = self._note(answer)
         pieces.append(LobText(answer.exchange, data, codec_of_lob(lob.source)))
         return False
 
-    def _read_chunk(self, pieces: list[Piece]) -> bool:
+    def _read_chunk(self, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
         """Read the length of the next chunk of a LOB, or as much of a chunk as has arrived."""
         start = self._pos
         if self._chunk_left:
@@ -461,7 +522,7 @@ class OracleBackend(Wire):
             self._pos += count
             part = self._buf[start : self._pos]
             if self._lob is None:
-                self._emit(part)
+                self._emit_recorded(part, answer)
             else:
                 self._lob.append(part)
             return True
@@ -470,7 +531,7 @@ class OracleBackend(Wire):
         self._lob_size += self._chunk_left
         collected = self._lob
         if collected is None:
-            self._pass(reader)
+            self._pass_recorded(reader, answer)
         else:
             self._move_on(reader)
             if self._lob_size > self.max_message:
@@ -482,8 +543,7 @@ class OracleBackend(Wire):
         if self._chunk_left:
             return True
         self._in_chunks = False
-        answer = self.answer
-        if collected is None or self._lob is None or answer is None or answer.call.lob is None:
+        if collected is None or self._lob is None or answer.call.lob is None:
             return True
         self._lob = None
         return self._show_lob(answer, answer.call.lob, b"".join(collected), pieces)
@@ -491,7 +551,9 @@ class OracleBackend(Wire):
     def _withhold(self, pieces: list[Piece], text: str, hint: str) -> None:
         """Send an error instead of an answer that cannot be inspected, and discard the rest of it."""
         number = c.INSUFFICIENT_PRIVILEGES
-        self._emit(encode_error(number, refusal_text(number, text, hint), self.next_sequence, self.status))
+        error = encode_error(number, refusal_text(number, text, hint), self.next_sequence, self.status)
+        self._emit(error)
+        self._keep(b"", error)
         self._flush(pieces)
         if self.answer is not None and self.answer.exchange:
             pieces.append(Completed(self.answer.exchange, self.answer.tag, None, f"ORA-{number:05d}", text))

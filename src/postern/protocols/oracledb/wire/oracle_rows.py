@@ -170,6 +170,11 @@ class OracleRows(Rows):
         described = self._rows.oracle[column]
         return [value_text(described, cell) for cell in self._cells(column) if cell is not None]
 
+    def cell_texts(self, column: int) -> list[bytes | None]:
+        """Return the texts of all values, None for NULL."""
+        described = self._rows.oracle[column]
+        return [None if cell is None else value_text(described, cell) for cell in self._cells(column)]
+
     def replace(self, column: int, texts: list[bytes]) -> None:
         described = self._rows.oracle[column]
         old = self._before = self._cells(column)

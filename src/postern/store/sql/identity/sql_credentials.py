@@ -29,9 +29,10 @@ class SqlCredentials:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, credential: Credential, verifier: Verifier) -> None:
+    async def add(self, credential: Credential, verifier: Verifier, login_key: bytes = b"") -> None:
         values = {name: getattr(credential, name) for name in _FIELDS}
         values |= {name: getattr(verifier, name) for name in ("iterations", "salt", "stored_key", "server_key")}
+        values["login_key"] = login_key or None
         try:
             async with self._database.transaction() as transaction:
                 if credential.login_id is not None:

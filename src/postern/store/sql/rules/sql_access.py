@@ -123,6 +123,7 @@ class SqlAccess:
             connection=await connection_of(row, self._encryption, "target_"),
             expires_at=row["credential_expires_at"],
             revoked_at=row["credential_revoked_at"],
+            login_key=row["credential_login_key"] or b"",
         )
 
     async def rules_of(self, connection_id: UUID) -> ConnectionRuleSet | None:

@@ -1,0 +1,1 @@
+"""The gateway's own statements: scripts of `exec`, and catalogue queries."""

@@ -1,0 +1,1 @@
+"""Readers of recorded bytes: as text, as tables, and answer by answer."""

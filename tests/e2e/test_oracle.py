@@ -1,0 +1,280 @@
+"""Unmodified clients of Oracle Database, through the gateway, to the Oracle server of tests."""
+
+from __future__ import annotations
+
+import functools
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import oracledb
+import pytest
+from tests.e2e.test_oracle_direct import ANSWERS, CLIENTS, LEVELS, NOT_TRIED, program, run
+from tests.support.certificates import issue
+from tests.support.gateway import Gateway
+from tests.support.oracle_gateway import ask_directly, ask_oracle, connect_oracle, oracle_connection, plain_dsn
+from tests.support.oracledb.running_server import OracleTestServer, running_oracle
+from tests.support.oracledb.server_session import ServerOptions
+from tests.support.postgres import free_port
+
+from postern.domain.identity.credential import Issued
+from postern.domain.targets.connection import Connection
+
+PEOPLE = (
+    "create table people (id number, name varchar2(40), card varchar2(20))",
+    "insert into people values (1, 'Ann', '4111111111111111')",
+    "insert into people values (2, 'Bob', null)",
+    "create view names as select name as called from people",
+    "comment on column people.card is 'Number of the card #pii'",
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OracleTestServer]:
+    with running_oracle() as running:
+        ask_directly(running, *PEOPLE)
+        yield running
+        assert running.failures == []
+
+
+@pytest.fixture(scope="module")
+def books(gateway: Gateway, server: OracleTestServer) -> Issued:
+    """A credential of the connection `books`, which has no rule."""
+    oracle_connection(gateway, "books", server)
+    return gateway.credential("books")
+
+
+@pytest.fixture
+def client(gateway: Gateway, books: Issued) -> Iterator[oracledb.Connection]:
+    connected = connect_oracle(gateway, books)
+    yield connected
+    connected.close()
+
+
+def test_client_runs_statements(client: oracledb.Connection) -> None:
+    for value in ("it's;--", "grüße", "x" * 5000):
+        assert ask_oracle(client, "select :1, :2 from dual", value, 42) == [(value, 42)]
+    assert ask_oracle(client, "select id, name from people order by id") == [(1, "Ann"), (2, "Bob")]
+
+
+def test_client_logs_in_without_tls(gateway: Gateway, books: Issued) -> None:
+    with connect_oracle(gateway, books, dsn=plain_dsn(gateway), ssl_context=None) as client:
+        assert ask_oracle(client, "select 1 from dual") == [(1,)]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("oracle-clients")
+
+
+@functools.cache
+def answers(client: str, level: str, gateway: Gateway, folder: Path) -> dict[str, str]:
+    """Return what a client's program prints through the gateway, by task."""
+    name = f"tasks-{client}-{level}"
+    with running_oracle(ServerOptions(level=LEVELS[level])) as server:
+        oracle_connection(gateway, name, server)
+        issued = gateway.credential(name)
+        login = (issued.credential.username, issued.password.reveal())
+        place = ["127.0.0.1", str(gateway.settings.oracledb_port), server.service, *login]
+        shown = run([*program(client, folder), *place], folder)
+        assert server.failures == []
+    return dict(line.split(" ", 1) for line in shown.splitlines())
+
+
+@pytest.mark.parametrize("task", ANSWERS)
+@pytest.mark.parametrize("level", ["19c", pytest.param("23ai", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_client_gets_the_answer_of_each_task(gateway: Gateway, client: str, level: str, task: str, built: Path) -> None:
+    if (client, task) not in NOT_TRIED:
+        assert answers(client, level, gateway, built)[task] == ANSWERS[task]
+
+
+@pytest.fixture(scope="module")
+def ruled(gateway: Gateway, server: OracleTestServer) -> Connection:
+    """The connection `ruled`: DROP TABLE is denied, and `top-secret` is withheld."""
+    connection = oracle_connection(gateway, "ruled", server)
+    gateway.guardrail("oracle-no-drop", connection, deny=r"(?i)drop\s+table", deny_output="top-secret")
+    return connection
+
+
+@pytest.fixture
+def ruled_client(gateway: Gateway, ruled: Connection) -> Iterator[oracledb.Connection]:
+    connected = connect_oracle(gateway, gateway.credential(ruled.name))
+    yield connected
+    connected.close()
+
+
+def test_denied_statement_is_an_error_and_the_connection_stays(
+    ruled_client: oracledb.Connection, server: OracleTestServer
+) -> None:
+    with pytest.raises(oracledb.DatabaseError, match="oracle-no-drop") as raised:
+        ask_oracle(ruled_client, "drop table people")
+    assert raised.value.args[0].full_code == "ORA-01031"
+    with pytest.raises(oracledb.DatabaseError, match="oracle-no-drop"):
+        ask_oracle(ruled_client, "begin execute immediate 'drop table people'; end;")
+    assert ask_oracle(ruled_client, "select 1 from dual") == [(1,)]
+    assert ask_directly(server, "select count(*) from people") == [(2,)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["select 'top-' || 'secret' as a from dual", "begin raise_application_error(-20001, 'the top-' || 'secret'); end;"],
+)
+def test_withheld_answer_is_an_error_and_the_connection_stays(
+    ruled_client: oracledb.Connection, statement: str
+) -> None:
+    with pytest.raises(oracledb.DatabaseError, match="oracle-no-drop"):
+        ask_oracle(ruled_client, statement)
+    assert ask_oracle(ruled_client, "select 1 from dual") == [(1,)]
+
+
+def test_withheld_output_bind_is_an_error(ruled_client: oracledb.Connection) -> None:
+    with ruled_client.cursor() as cursor:
+        shown = cursor.var(str)
+        with pytest.raises(oracledb.DatabaseError, match="oracle-no-drop"):
+            cursor.execute("begin :1 := 'top-' || 'secret'; end;", [shown])
+        assert shown.getvalue() is None
+
+
+def test_column_is_masked_wherever_the_statement_takes_it(gateway: Gateway, server: OracleTestServer) -> None:
+    connection = oracle_connection(gateway, "masked", server)
+    rule = {"name": "oracle names", "columns": ("people.name",), "connection_ids": (str(connection.id),)}
+    gateway.masking_rule(rule)
+    with connect_oracle(gateway, gateway.credential("masked")) as client:
+        assert ask_oracle(client, "select id, name from people order by id") == [(1, "****"), (2, "****")]
+        assert ask_oracle(client, "select p.name || 'x' as y from people p") == [("****",), ("****",)]
+        assert ask_oracle(client, "select count(*) from people") == [(2,)]
+        assert ask_oracle(client, "select called from names") == [("****",), ("****",)]
+        with client.cursor() as cursor:
+            shown = cursor.var(str)
+            cursor.execute("begin select name into :1 from people where id = 1; end;", [shown])
+            assert shown.getvalue() == "****"
+
+
+def test_column_is_masked_by_the_tag_of_its_comment(gateway: Gateway, server: OracleTestServer) -> None:
+    connection = oracle_connection(gateway, "tagged", server)
+    gateway.masking_rule({"name": "oracle tags", "columns": ("tag:pii",), "connection_ids": (str(connection.id),)})
+    with connect_oracle(gateway, gateway.credential("tagged")) as client:
+        assert ask_oracle(client, "select name, card from people where id = 1") == [("Ann", "****")]
+
+
+def test_wrong_password_and_unknown_user_are_refused_alike(gateway: Gateway, books: Issued) -> None:
+    for wrong in ({"password": "wrong"}, {"user": "nobody"}, {"user": "eve-books-abc234"}):
+        with pytest.raises(oracledb.DatabaseError, match=r"ORA-01017: the user name or password is wrong"):
+            connect_oracle(gateway, books, **wrong)
+
+
+def test_user_name_is_found_in_upper_case_and_in_quotes(gateway: Gateway, books: Issued) -> None:
+    user = books.credential.username
+    for written in (user.upper(), f'"{user}"'):
+        connect_oracle(gateway, books, user=written).close()
+
+
+def test_credential_without_a_key_for_the_login_is_refused(gateway: Gateway, server: OracleTestServer) -> None:
+    connection = oracle_connection(gateway, "changed", server, secret={"PORT": "1"})
+    gateway.call(gateway.services.connections.update(gateway.admin, "changed", {"subtype": "mysql"}))
+    issued = gateway.credential("changed")
+    changes = {"subtype": "oracledb", "secret": dict(connection.secret)}
+    gateway.call(gateway.services.connections.update(gateway.admin, "changed", changes))
+    with pytest.raises(oracledb.DatabaseError, match="ORA-01017"):
+        connect_oracle(gateway, issued)
+
+
+def test_transactions_commit_and_roll_back(
+    gateway: Gateway, client: oracledb.Connection, server: OracleTestServer
+) -> None:
+    ask_directly(server, "create table moved (n number)")
+    ask_oracle(client, "insert into moved values (1)")
+    client.rollback()
+    with client.cursor() as cursor:
+        cursor.executemany("insert into moved values (:1)", [[2], [3]])
+    client.commit()
+    assert ask_directly(server, "select n from moved order by n") == [(2,), (3,)]
+
+
+def test_large_objects_pass_and_are_recorded(gateway: Gateway, server: OracleTestServer) -> None:
+    ask_directly(server, "create table notes (id number, note clob)")
+    oracle_connection(gateway, "large", server)
+    with connect_oracle(gateway, gateway.credential("large")) as client:
+        ask_oracle(client, "insert into notes values (1, :1)", "é" * 100_000)
+        with client.cursor() as cursor:
+            (lob,) = cursor.execute("select note from notes").fetchone()
+            assert lob.read() == "é" * 100_000
+        client.commit()
+    assert "é" * 1000 in gateway.text(gateway.newest_finished("large").id)
+
+
+def test_session_records_client_and_statements(gateway: Gateway, server: OracleTestServer) -> None:
+    oracle_connection(gateway, "seen", server)
+    with connect_oracle(gateway, gateway.credential("seen"), program="payroll") as client:
+        ask_oracle(client, "select 'recorded ' || :1 as a, 5 as b from dual", 1)
+        with client.cursor() as cursor:
+            cursor.prefetchrows = cursor.arraysize = 1
+            assert cursor.execute("select id from people order by id").fetchall() == [(1,), (2,)]
+            shown = cursor.var(str)
+            cursor.execute("begin :1 := 'returned'; end;", [shown])
+        with pytest.raises(oracledb.DatabaseError):
+            ask_oracle(client, "select * from nothing_here")
+    session = gateway.newest_finished("seen")
+    assert session.metadata["application_name"] == "payroll"
+    assert session.metadata["client_tls"] == "yes"
+    text = gateway.text(session.id)
+    assert "A\tB\nrecorded 1\t5\n(1 row selected)\n" in text
+    fetch = "select id from people order by id"  # each fetch of more rows is judged, and recorded
+    assert f"{fetch}ID\n1\n{fetch}2\n" in text
+    assert "(2 rows selected)\n" in text
+    assert "OUT1\nreturned\n" in text
+    assert "ORA-00942: table or view does not exist" in text
+
+
+def test_target_without_the_login_is_an_error_that_names_no_secret(gateway: Gateway, server: OracleTestServer) -> None:
+    oracle_connection(gateway, "locked", server, secret={"PASS": "wrong"})
+    with pytest.raises(oracledb.DatabaseError, match="did not accept the gateway's own login"):
+        connect_oracle(gateway, gateway.credential("locked"))
+
+
+def test_unknown_service_is_the_targets_own_error(gateway: Gateway, books: Issued) -> None:
+    with pytest.raises(oracledb.DatabaseError, match="ORA-12514"):
+        connect_oracle(gateway, books, dsn=plain_dsn(gateway).replace("ORCLPDB1", "NOWHERE"), ssl_context=None)
+
+
+def test_database_is_named_by_its_sid(gateway: Gateway, server: OracleTestServer) -> None:
+    oracle_connection(gateway, "by-sid", server, secret={"DB": "", "SID": server.service})
+    for names in ({"sid": server.service}, {"service_name": server.service}, {}):
+        place = {"dsn": None, "ssl_context": None, "host": "127.0.0.1", "port": gateway.settings.oracledb_port}
+        with connect_oracle(gateway, gateway.credential("by-sid"), **place, **names) as client:
+            assert ask_oracle(client, "select 1 from dual") == [(1,)]
+
+
+def test_redirect_is_followed_by_the_agent(gateway: Gateway, server: OracleTestServer) -> None:
+    address = f"(ADDRESS=(PROTOCOL=tcp)(HOST=127.0.0.1)(PORT={server.port}))"
+    with running_oracle(ServerOptions(redirect=address)) as listener:
+        oracle_connection(gateway, "redirected", listener)
+        with connect_oracle(gateway, gateway.credential("redirected")) as client:
+            assert ask_oracle(client, "select count(*) from people") == [(2,)]
+
+
+def test_endless_redirects_are_an_error(gateway: Gateway) -> None:
+    port = free_port()
+    address = f"(ADDRESS=(PROTOCOL=tcp)(HOST=127.0.0.1)(PORT={port}))"
+    with running_oracle(ServerOptions(redirect=address), port=port) as listener:
+        oracle_connection(gateway, "circle", listener)
+        with pytest.raises(oracledb.DatabaseError, match="redirects to another listener"):
+            connect_oracle(gateway, gateway.credential("circle"))
+
+
+def test_target_with_tls_is_verified(gateway: Gateway, tmp_path: Path) -> None:
+    issued = issue("localhost")
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    certificate.write_bytes(issued.certificate)
+    key.write_bytes(issued.key)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+    with running_oracle(tls=context) as server:
+        secret = {"HOST": "localhost", "SSLMODE": "verify-full"}
+        oracle_connection(gateway, "tls", server, secret={**secret, "SSLROOTCERT": issued.authority})
+        with connect_oracle(gateway, gateway.credential("tls")) as client:
+            assert ask_oracle(client, "select 1 from dual") == [(1,)]
+        oracle_connection(gateway, "untrusted", server, secret=secret)
+        with pytest.raises(oracledb.DatabaseError, match="TLS handshake failed"):
+            connect_oracle(gateway, gateway.credential("untrusted"))
