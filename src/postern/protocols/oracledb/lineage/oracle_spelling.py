@@ -351,7 +351,7 @@ class _Speller:
             self.spelled.append(word(HELD))
             return bracket
         if not (called and self.pure(parts)) and not (len(parts) > 1 and self.pure(parts)):
-            if self.local is not None and self.local.kind(parts[0]) is not None and len(parts) == 1:
+            if self.local is not None and len(parts) == 1 and self.local.is_collection(last):
                 self.spelled.append(word(PLAIN))  # an element of a collection
                 return bracket
             self.spelled.append(word(FOREIGN))

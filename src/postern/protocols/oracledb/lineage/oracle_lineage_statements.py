@@ -83,6 +83,8 @@ class OracleStatements:
     def definition(self, text: str) -> list[Out]:
         """Return the columns of a view."""
         query, names = query_of_view(tokens_of_text(text))
+        if verb_of(query) != "SELECT":
+            raise UnreadableSql("the definition of a view is not understood")
         outs = self._query_outs(query)
         return [replace(out, name=None) for out in outs] if names else outs
 
