@@ -2,8 +2,8 @@
 
     python bench/mssql_server.py PORT MEGABYTES
 
-A batch with `lines` in it returns MEGABYTES of rows, any other SELECT one row. Everyone can log in, without TLS. Calls, by
-which the gateway reads the catalogue, return the two tables.
+A batch with `lines` in it returns MEGABYTES of rows, any other SELECT one row. Everyone can log in, without TLS. Calls,
+by which the gateway reads the catalogue, return the two tables.
 """
 
 from __future__ import annotations
