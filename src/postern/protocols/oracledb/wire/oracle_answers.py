@@ -117,16 +117,21 @@ def read_answer_message(
     elif kind == c.SERVER_PIGGYBACK:
         read_server_piggyback(reader)
     elif kind == c.IMPLICIT_RESULTS:
-        count = reader.ub4()
-        if count > _MAX_RESULTS:
-            raise ProtocolViolation(f"the target sent {count} results at once")
-        nested: list[NestedCursor] = []
-        for _ in range(count):
-            reader.skip(reader.ub1())
-            nested.append(read_nested(reader, layout))
-        store_nested(nested, answer, cursors)
+        store_nested(read_implicit_results(reader, layout), answer, cursors)
     else:
         raise ProtocolViolation(f"the target sent a message of type {kind}, which is not known in an answer")
+
+
+def read_implicit_results(reader: TtcReader, layout: TtcLayout) -> list[NestedCursor]:
+    """Read the descriptions of results that a block returns by DBMS_SQL.RETURN_RESULT."""
+    count = reader.ub4()
+    if count > _MAX_RESULTS:
+        raise ProtocolViolation(f"the target sent {count} results at once")
+    nested: list[NestedCursor] = []
+    for _ in range(count):
+        reader.skip(reader.ub1())
+        nested.append(read_nested(reader, layout))
+    return nested
 
 
 def store_nested(nested: list[NestedCursor], answer: OraclePendingAnswer, cursors: OracleCursors) -> None:

@@ -21,6 +21,7 @@ from postern.protocols.oracledb.wire import ttc_codes as c
 from postern.protocols.oracledb.wire.oracle_answers import (
     OraclePendingAnswer,
     read_answer_message,
+    read_implicit_results,
     read_out_values,
     read_row_header,
     store_nested,
@@ -76,6 +77,7 @@ class OracleBackend(Wire):
         self._resetting = False  # data is discarded up to the target's reset
         self._chunk_left = 0  # bytes of a chunk of a LOB that passes
         self._in_chunks = False
+        self._is_described = False  # the descriptions of implicit results have been evaluated
         self._lob: list[bytes] | None = None  # its chunks, where they are collected
         self._lob_size = 0
         self._judged: OracleErrorText | None = None
@@ -191,6 +193,7 @@ class OracleBackend(Wire):
         self._pos = 0
         self._need = 1
         self._in_chunks = False
+        self._is_described = False
         self._lob = None
         self._resetting = packet.marker != tns.RESET
         if self.answer is None:
@@ -284,12 +287,25 @@ class OracleBackend(Wire):
             self._emit(b"".join([buf[start:vector], b"\0", buf[after : reader.pos]]))
             self._move_on(reader)
             return True
+        if kind == c.IMPLICIT_RESULTS and self.wants.rows and not self.cutting and not self._is_described:
+            return self._read_descriptions(reader, answer, pieces)
+        self._is_described = False
         read_answer_message(kind, reader, answer, self.layout, self.cursors)
         if kind == c.BIT_VECTOR:
             self._move_on(reader)
         else:
             self._pass(reader)
         return True
+
+    def _read_descriptions(self, reader: TtcReader, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
+        """Have the descriptions of implicit results evaluated before they pass: a block can have chosen their names."""
+        nested = read_implicit_results(reader, self.layout)
+        columns = tuple([column for each in nested for column in each.columns])
+        began = answer.cursor.began if answer.cursor is not None else 0
+        self._flush(pieces)
+        self._is_described = True
+        pieces.append(OracleRows.of_no_rows(answer.exchange, began, RowLayout(columns, self.layout)))
+        return False
 
     def _pass(self, reader: TtcReader) -> None:
         """Pass on the message that was read."""

@@ -246,6 +246,11 @@ class OracleRows(Rows):
         out.append(raw[copied : self._last])
         return b"".join(out)
 
+    @classmethod
+    def of_no_rows(cls, exchange: int, began: int, rows: RowLayout) -> OracleRows:
+        """Return the description of results whose rows come later, to be judged by the origin of its columns."""
+        return cls(exchange, began, rows, b"", first=0, last=0, spans=[], count=0)
+
     def _pack(self, column: int, cell: bytes | None) -> bytes:
         if self._rows.kinds[column] != OTHER:
             return pack_clr(cell)

@@ -78,7 +78,8 @@ class OracleWire(OracleFrontend):
 
     def render(self, event: Rows | Output) -> bytes:
         assert isinstance(event, OracleRows | OracleErrorText | OracleWarning | LobText)
-        return tns.data_packets(event.encode(), self.sdu)
+        data = event.encode()
+        return tns.data_packets(data, self.sdu) if data else b""
 
     def abort_response(self, event: Rows | Output, refusal: Refuse) -> bytes:
         if isinstance(event, OracleErrorText):
