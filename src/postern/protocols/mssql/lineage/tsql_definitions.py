@@ -36,6 +36,8 @@ class TsqlDefinitions:
         """Analyse CREATE, ALTER, DROP and their like: what they name means something else from now on."""
         draft = Draft("")
         kind = add_defined_object(self._judging, draft, tokens)
+        if kind == "USER":  # with another default schema, perhaps
+            self._memory.change(as_other=True)
         if tokens[0].key in ("GRANT", "DENY", "REVOKE", "ADD", "ENABLE", "DISABLE") or kind in builtins.HARMLESS_KINDS:
             return
         names = frozenset(fold_identifier(name.name) for name in draft.objects if name.kind in _CHANGED)

@@ -376,7 +376,10 @@ class TsqlStatements:
         return union(found)
 
     def _run_unknown(self, call: ExecCall) -> None:
-        """Record a procedure of the target, which can read and change temporary tables and cursors."""
+        """Record a procedure of the target, which can read and change temporary tables and cursors. Those of the
+        server's own that are not listed can run the texts of their arguments: sp_MSforeachtable, for example."""
+        if call.procedure.startswith("sp_ms"):
+            self._memory.lose()
         self._memory.lose_temporary()
         self._assign_outputs(call, None)
         self._answer(LOST)
@@ -409,6 +412,8 @@ class TsqlStatements:
             self._assign_outputs(call, None)
             self._answer(LOST)
             return
+        if not self._is_own_database(call.database):
+            self._memory.change(elsewhere=True)
         outputs: list[Sources] = [self.control]
         for text in texts:
             inner = TsqlStatements(
@@ -529,9 +534,13 @@ class TsqlStatements:
             self._memory.change(queried=True)
 
     def _use(self, tokens: list[SqlToken]) -> None:
-        database = self._catalogue.schema.database
-        if len(tokens) != 2 or not database or fold_identifier(tokens[1].text) != fold_identifier(database):
+        if len(tokens) != 2 or not tokens[1].text or not self._is_own_database(tokens[1].text):
             self._memory.change(elsewhere=True)
+
+    def _is_own_database(self, name: str) -> bool:
+        """Return whether a name is that of the snapshot's database, or none at all."""
+        database = self._catalogue.schema.database
+        return not name or (bool(database) and fold_identifier(name) == fold_identifier(database))
 
 
 _ONE: Final = SqlToken(SqlTokenKind.NUMBER, "1")
