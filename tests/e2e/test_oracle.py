@@ -151,6 +151,23 @@ def test_column_is_masked_wherever_the_statement_takes_it(gateway: Gateway, serv
             assert shown.getvalue() == "****"
 
 
+def test_rows_of_later_fetches_are_masked(gateway: Gateway, server: OracleTestServer) -> None:
+    connection = oracle_connection(gateway, "fetched", server)
+    rule = {"name": "oracle fetches", "columns": ("people.name",), "connection_ids": (str(connection.id),)}
+    gateway.masking_rule(rule)
+    with connect_oracle(gateway, gateway.credential("fetched")) as client, client.cursor() as cursor:
+        cursor.prefetchrows = cursor.arraysize = 1
+        for _ in range(3):  # the statement is executed again by its cursor
+            assert cursor.execute("select name from people").fetchall() == [("****",), ("****",)]
+            assert cursor.execute("select id from people order by id").fetchall() == [(1,), (2,)]
+        rows = cursor.var(oracledb.DB_TYPE_CURSOR)
+        cursor.execute("begin open :1 for select id, 'x' as x from people order by id; end;", [rows])
+        assert rows.getvalue().fetchall() == [(1, "x"), (2, "x")]
+        with pytest.raises(oracledb.DatabaseError, match="depend on values that are masked"):
+            cursor.execute("begin open :1 for select id, name from people; end;", [rows])
+        assert cursor.execute("select 1 from dual").fetchall() == [(1,)]
+
+
 def test_column_is_masked_by_the_tag_of_its_comment(gateway: Gateway, server: OracleTestServer) -> None:
     connection = oracle_connection(gateway, "tagged", server)
     gateway.masking_rule({"name": "oracle tags", "columns": ("tag:pii",), "connection_ids": (str(connection.id),)})
