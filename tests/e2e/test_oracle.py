@@ -18,7 +18,10 @@ from tests.support.oracledb.server_session import ServerOptions
 from tests.support.postgres import free_port
 
 from postern.domain.identity.credential import Issued
+from postern.domain.sessions.results import Finished, ResultColumns, Row
+from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import Connection
+from postern.domain.targets.target_task import TargetTaskKind
 
 PEOPLE = (
     "create table people (id number, name varchar2(40), card varchar2(20))",
@@ -60,6 +63,114 @@ def test_client_runs_statements(client: oracledb.Connection) -> None:
 def test_client_logs_in_without_tls(gateway: Gateway, books: Issued) -> None:
     with connect_oracle(gateway, books, dsn=plain_dsn(gateway), ssl_context=None) as client:
         assert ask_oracle(client, "select 1 from dual") == [(1,)]
+
+
+def run_script(gateway: Gateway, connection: str, text: str) -> Session:
+    session = gateway.call(gateway.services.sessions.submit(gateway.admin, connection, text, source="127.0.0.1"))
+    return gateway.finished(session.id)
+
+
+SCRIPT = """
+create table scripted (n number);
+insert into scripted values (1);
+begin
+  insert into scripted values (2);
+end;
+/
+select n from scripted order by n;
+"""
+
+
+def test_script_runs_statement_by_statement_and_commits(
+    gateway: Gateway, books: Issued, server: OracleTestServer
+) -> None:
+    session = run_script(gateway, "books", SCRIPT)
+    assert session.exit_code == 0
+    assert gateway.operations(session.id)[2].startswith("begin")
+    assert "N\n1\n2\n(2 rows selected)\n" in gateway.text(session.id)
+    assert ask_directly(server, "select count(*) from scripted") == [(2,)]
+
+
+def test_script_ends_with_its_first_error_and_changes_nothing(
+    gateway: Gateway, books: Issued, server: OracleTestServer
+) -> None:
+    ask_directly(server, "create table failed (n number)")
+    session = run_script(gateway, "books", "insert into failed values (1); select * from nothing_here; commit")
+    assert session.exit_code == 1
+    assert "ORA-00942" in gateway.text(session.id)
+    assert ask_directly(server, "select count(*) from failed") == [(0,)]
+
+
+def test_script_with_a_denied_statement_stops_there(
+    gateway: Gateway, ruled: Connection, server: OracleTestServer
+) -> None:
+    session = run_script(gateway, ruled.name, "insert into people values (9, 'x', null); drop table people;")
+    assert (session.exit_code, session.metrics["refused"]) == (1, 1)
+    assert ask_directly(server, "select count(*) from people") == [(2,)]
+
+
+def test_results_of_a_script_are_values(gateway: Gateway, server: OracleTestServer) -> None:
+    connection = oracle_connection(gateway, "valued", server)
+    rule = {"name": "oracle values", "columns": ("people.card",), "connection_ids": (str(connection.id),)}
+    gateway.masking_rule(rule)
+    statements = "select id, card, null as c from people where id = 1; update people set id = id; commit"
+    session = run_script(gateway, "valued", statements)
+    columns, row, *ends = gateway.services.sessions.results(session)
+    assert isinstance(columns, ResultColumns)
+    assert isinstance(row, Row)
+    assert (columns.names, columns.types) == (("ID", "CARD", "C"), ("NUMBER", "VARCHAR2(80)", "VARCHAR2(4)"))
+    assert row.cells == ("1", "****", None)
+    assert columns.masks[1] is not None
+    assert [end.tag for end in ends if isinstance(end, Finished)] == [
+        "1 row selected",
+        "2 rows updated",
+        "Commit complete.",
+    ]
+
+
+def test_preview_judges_each_statement_of_a_script(gateway: Gateway, ruled: Connection) -> None:
+    script = "select 1 from dual; drop table people; begin null; end;"
+    previews = gateway.services.script_previews
+    previewed = gateway.call(
+        previews.preview(gateway.admin, ruled.name, script, database=None, parameters={}, source="127.0.0.1")
+    )
+    print(previewed.result)
+    assert previewed.result["outcome"] == "deny"
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "expected"),
+    [
+        (TargetTaskKind.TEST, {}, {"success": True}),
+        (TargetTaskKind.DATABASES, {}, {"databases": ["ORCLPDB1"]}),
+        (
+            TargetTaskKind.COLUMNS,
+            {"table": "PEOPLE"},
+            {
+                "columns": [
+                    {"name": "ID", "type": "NUMBER", "nullable": True},
+                    {"name": "NAME", "type": "VARCHAR2(40)", "nullable": True},
+                    {"name": "CARD", "type": "VARCHAR2(20)", "nullable": True},
+                ]
+            },
+        ),
+    ],
+)
+def test_catalogue_of_the_target_is_read(
+    gateway: Gateway, books: Issued, kind: TargetTaskKind, arguments: dict[str, str], expected: dict[str, object]
+) -> None:
+    tasks = gateway.services.target_tasks
+    answer = gateway.call(tasks.ask(gateway.admin, "books", kind, arguments, source="127.0.0.1"))
+    assert answer.result == expected
+
+
+def test_whole_schema_has_tables_and_views(gateway: Gateway, books: Issued) -> None:
+    tasks = gateway.services.target_tasks
+    answer = gateway.call(tasks.ask(gateway.admin, "books", TargetTaskKind.SCHEMA, {}, source="127.0.0.1"))
+    (schema,) = answer.result["schemas"]
+    kinds = {table["name"]: (table["kind"], len(table["columns"])) for table in schema["tables"]}
+    assert schema["name"] == "POSTERN"
+    assert (kinds["PEOPLE"], kinds["NAMES"]) == (("table", 3), ("view", 1))
 
 
 @pytest.fixture(scope="module")
