@@ -16,6 +16,7 @@ from tests.support.oracle_gateway import ask_directly, ask_oracle, connect_oracl
 from tests.support.oracledb.running_server import OracleTestServer, running_oracle
 from tests.support.oracledb.server_session import ServerOptions
 from tests.support.postgres import free_port
+from tests.support.tcp_gateway import local_port
 
 from postern.domain.identity.credential import Issued
 from postern.domain.sessions.results import Finished, ResultColumns, Row
@@ -134,8 +135,8 @@ def test_preview_judges_each_statement_of_a_script(gateway: Gateway, ruled: Conn
     previewed = gateway.call(
         previews.preview(gateway.admin, ruled.name, script, database=None, parameters={}, source="127.0.0.1")
     )
-    print(previewed.result)
     assert previewed.result["outcome"] == "deny"
+    assert [part["outcome"] for part in previewed.result["statements"]] == ["allow", "deny", "allow"]
 
 
 @pytest.mark.parametrize(
@@ -171,6 +172,15 @@ def test_whole_schema_has_tables_and_views(gateway: Gateway, books: Issued) -> N
     kinds = {table["name"]: (table["kind"], len(table["columns"])) for table in schema["tables"]}
     assert schema["name"] == "POSTERN"
     assert (kinds["PEOPLE"], kinds["NAMES"]) == (("table", 3), ("view", 1))
+
+
+def test_client_of_a_local_port_needs_no_credential(gateway: Gateway, books: Issued) -> None:
+    with local_port(gateway, "books", protocol="oracledb") as local:
+        dsn = f"127.0.0.1:{local.port}/ORCLPDB1"
+        with oracledb.connect(user="anyone", password="postern", dsn=dsn) as client:
+            assert ask_oracle(client, "select name from people where id = 1") == [("Ann",)]
+        with pytest.raises(oracledb.DatabaseError, match="the password of this local port is 'postern'"):
+            oracledb.connect(user="anyone", password="other", dsn=dsn)
 
 
 @pytest.fixture(scope="module")
