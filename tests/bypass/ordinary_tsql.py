@@ -192,6 +192,37 @@ EXEC sp_rename N'[Users].[Name]', N'FullName', N'COLUMN'
 CREATE SCHEMA app
 ALTER INDEX ALL ON t REBUILD
 """,
+    ("DBeaver and Management Studio, connecting", "s"): r"""
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED
+SET IMPLICIT_TRANSACTIONS OFF
+SET LOCK_TIMEOUT 10000
+SET ROWCOUNT 0 SET TEXTSIZE 2147483647 SET NOEXEC OFF SET SHOWPLAN_ALL OFF
+SET ARITHABORT, ANSI_NULLS ON
+USE [shop]
+SET DEADLOCK_PRIORITY -10
+""",
+    ("DBeaver and Management Studio, browsing", "r"): r"""
+SELECT @@VERSION
+SELECT db_name(), schema_name(), original_login()
+SELECT SERVERPROPERTY('EngineEdition'), SERVERPROPERTY('ProductVersion'), SERVERPROPERTY('IsClustered'), @@MICROSOFTVERSION
+SELECT db.* FROM sys.databases db WHERE db.name = 'shop' ORDER BY db.name
+SELECT ss.*, NULL AS description FROM [shop].sys.types ss WHERE ss.is_user_defined = 0 ORDER BY ss.name
+SELECT s.*, ep.value AS description FROM [shop].sys.schemas s LEFT OUTER JOIN [shop].sys.extended_properties ep ON ep.class = 3 AND ep.major_id = s.schema_id AND ep.minor_id = 0 AND ep.name = 'MS_Description' ORDER BY s.name
+SELECT o.*, ep.value AS description, t.* FROM [shop].sys.all_objects o LEFT OUTER JOIN [shop].sys.tables t ON t.object_id = o.object_id LEFT OUTER JOIN [shop].sys.extended_properties ep ON ep.class = 1 AND ep.major_id = o.object_id AND ep.minor_id = 0 AND ep.name = 'MS_Description' WHERE o.type IN ('U', 'S', 'V', 'TT') AND o.schema_id = @P0 ORDER BY o.name
+SELECT c.*, t.name AS table_name, dc.name AS default_constraint_name, COALESCE(dc.definition, cc.definition) AS default_value, ep.value AS description FROM [shop].sys.all_columns c JOIN [shop].sys.all_objects t ON t.object_id = c.object_id LEFT OUTER JOIN [shop].sys.default_constraints dc ON dc.parent_object_id = t.object_id AND dc.parent_column_id = c.column_id LEFT OUTER JOIN [shop].sys.computed_columns cc ON cc.object_id = c.object_id AND cc.column_id = c.column_id LEFT OUTER JOIN [shop].sys.extended_properties ep ON ep.class = 1 AND ep.major_id = t.object_id AND ep.minor_id = c.column_id AND ep.name = 'MS_Description' WHERE t.object_id = @P0 ORDER BY c.object_id, c.column_id
+SELECT i.*, t.name AS table_name, p.rows FROM [shop].sys.indexes i JOIN [shop].sys.objects t ON t.object_id = i.object_id JOIN [shop].sys.partitions p ON p.object_id = i.object_id AND p.index_id = i.index_id WHERE t.schema_id = @P0 ORDER BY i.object_id, i.index_id
+SELECT fk.*, fkc.constraint_column_id FROM [shop].sys.foreign_keys fk JOIN [shop].sys.foreign_key_columns fkc ON fkc.constraint_object_id = fk.object_id WHERE fk.parent_object_id = @P0
+SELECT p.*, ep.value AS description FROM [shop].sys.all_objects p LEFT OUTER JOIN [shop].sys.extended_properties ep ON ep.class = 1 AND ep.major_id = p.object_id AND ep.minor_id = 0 WHERE p.type IN ('P', 'PC', 'X', 'TF', 'FN', 'IF') AND p.schema_id = @P0 ORDER BY p.name
+SELECT definition FROM [shop].sys.all_sql_modules WHERE object_id = @P0
+SELECT tr.* FROM [shop].sys.triggers tr WHERE tr.parent_id = @P0
+SELECT SUM(p.rows), SUM(a.total_pages) FROM [shop].sys.partitions p JOIN [shop].sys.allocation_units a ON p.partition_id = a.container_id WHERE p.object_id = @P0
+EXEC [shop]..sp_columns 'orders', 'dbo'
+EXEC sp_helptext N'dbo.v'
+SELECT dtb.name AS [Name], dtb.state AS [State], CAST(CASE WHEN DATABASEPROPERTYEX(dtb.name, 'Updateability') = 'READ_WRITE' THEN 0 ELSE 1 END AS bit) AS [ReadOnly] FROM master.sys.databases AS dtb ORDER BY [Name] ASC
+SELECT CAST(serverproperty(N'Servername') AS sysname) AS [Server_Name], tbl.name AS [Name], SCHEMA_NAME(tbl.schema_id) AS [Schema] FROM sys.tables AS tbl WHERE (tbl.is_filetable = 0 AND tbl.is_memory_optimized = 0) ORDER BY [Schema] ASC, [Name] ASC
+SELECT HAS_DBACCESS('shop'), HAS_PERMS_BY_NAME(null, null, 'VIEW ANY DATABASE'), IS_SRVROLEMEMBER('sysadmin'), SUSER_SNAME()
+select top 200 * from [shop].[dbo].[orders]
+""",
 }
 
 ORDINARY = ordinary(_LISTED)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import mssql_python
 import pymssql
 import pytds
 import pytest
+from tests.support.certificates import issue
 from tests.support.gateway import Gateway
 from tests.support.mssql_gateway import ask_mssql, connect_odbc, connect_pymssql, connect_pytds, mssql_connection
 from tests.support.mssql_server import SqlServer
@@ -162,6 +164,54 @@ def test_target_without_the_login_is_an_error_that_names_no_secret(gateway: Gate
         connect_pytds(gateway, gateway.credential("locked"))
 
 
+@pytest.mark.parametrize("connect", CONNECT.values(), ids=CONNECT)
+def test_target_is_reached_by_tds_8(gateway: Gateway, sql_server: SqlServer, connect: Any) -> None:
+    name = f"strict-{connect.__name__}".replace("_", "-")
+    mssql_connection(gateway, name, sql_server, secret={"ENCRYPT": "strict"})
+    with connect(gateway, gateway.credential(name)) as client:
+        assert [tuple(row) for row in ask_mssql(client, "select name from people where id = 1")] == [("Ann",)]
+    assert "tds=08000000 encryption=strict" in sql_server.log
+
+
+def test_client_that_is_too_old_for_tds_8_is_told_so(gateway: Gateway, sql_server: SqlServer) -> None:
+    mssql_connection(gateway, "strict-old", sql_server, secret={"ENCRYPT": "strict"})
+    with pytest.raises(ERRORS, match=r"older than TDS 7\.4"):
+        connect_pytds(gateway, gateway.credential("strict-old"), tds_version=0x730B0003)
+
+
+@pytest.mark.parametrize(
+    ("secret", "reason"),
+    [
+        ({"SSLROOTCERT": "another"}, "(?i)certificate"),
+        ({"SSLROOTCERT": "another", "ENCRYPT": "strict"}, "(?i)certificate"),
+        ({"ENCRYPT": "strict", "SSLMODE": "require"}, "needs SSLMODE verify-full"),
+        ({"ENCRYPT": "on"}, "must be strict"),
+    ],
+    ids=["another authority", "another authority, TDS 8.0", "TDS 8.0 without verification", "an unknown value"],
+)
+def test_target_that_cannot_be_trusted_gets_no_password(
+    gateway: Gateway, sql_server: SqlServer, secret: dict[str, str], reason: str
+) -> None:
+    logins = sql_server.log.count(" login ")
+    name = f"untrusted-{uuid4().hex[:8]}"
+    if "SSLROOTCERT" in secret:
+        secret = {**secret, "SSLROOTCERT": issue("localhost").authority}
+    mssql_connection(gateway, name, sql_server, secret=secret)
+    with pytest.raises(ERRORS, match=reason):
+        connect_odbc(gateway, gateway.credential(name))
+    assert sql_server.log.count(" login ") == logins
+
+
+def test_windows_login_is_refused_with_its_reason(gateway: Gateway, books: Issued) -> None:
+    with pytest.raises(ERRORS, match=r"Windows authentication .* does not work through Postern"):
+        connect_pymssql(gateway, books, user="DOMAIN\\bob")
+
+
+def test_login_of_entra_is_refused_with_its_reason(gateway: Gateway, books: Issued) -> None:
+    with pytest.raises(ERRORS, match="Microsoft Entra authentication does not work through Postern"):
+        connect_pytds(gateway, books, user=None, password=None, access_token_callable=lambda: "token")
+
+
 def test_unknown_database_is_the_targets_own_error(gateway: Gateway, books: Issued) -> None:
     with pytest.raises(ERRORS, match="nowhere"):
         connect_odbc(gateway, books, database="nowhere")
@@ -177,3 +227,8 @@ def test_routing_is_followed_by_the_agent(gateway: Gateway, sql_server: SqlServe
     finally:
         router.stop()
     wait_until(lambda: " closed" in sql_server.log)
+
+
+def test_several_active_results_are_answered_as_absent(gateway: Gateway, books: Issued) -> None:
+    with connect_pytds(gateway, books, use_mars=True) as client:
+        assert ask_mssql(client, "select 1") == [(1,)]

@@ -1,4 +1,5 @@
-"""Drivers of SQL Server against the server of tests, without a gateway: both have to agree before they test one.
+"""Drivers of SQL Server against the server of tests, without a gateway and through one: driver and server have to agree
+before they test a gateway.
 
 The table of `mssql_drivers` says which driver has which features. The drivers are independent of each other, and of the
 server: FreeTDS (pymssql, tsql), python-tds, tedious, JDBC, go-mssqldb, and Microsoft's ODBC driver.
@@ -17,9 +18,15 @@ import pytds
 import pytest
 import sqlalchemy
 from tests.support.clients import clean_environment, need
+from tests.support.gateway import Gateway
 from tests.support.mssql_bridge import BRIDGE_PASSWORD, BRIDGE_USER, PysqlBridge, running_pysqlbridge
 from tests.support.mssql_drivers import DRIVERS, DriverAddress, SqlServerDriver, run_program
+from tests.support.mssql_gateway import mssql_connection, mssql_login
 from tests.support.mssql_server import DATABASE, HOST, PASSWORD, USER, SqlServer, running_sqlserver
+
+from postern.domain.identity.credential import Issued
+from postern.domain.rules.masking import Strictness
+from postern.wiring import tls
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +49,31 @@ def test_driver_has_these_features(mssql: SqlServer, driver: SqlServerDriver, tm
     assert run_program(driver.command(address_of(mssql)), tmp_path) == driver.expected()
     logins = re.findall(r"login user=app tds=\w+ encryption=(\w+)", mssql.log[before:])
     assert set(logins) == {driver.encrypted}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("driver", DRIVERS, ids=str)
+def test_driver_has_these_features_through_the_gateway(
+    gateway: Gateway, mssql: SqlServer, driver: SqlServerDriver, tmp_path: Path
+) -> None:
+    """Rules look at all that passes, and find nothing."""
+    name = f"driver-{driver}"
+    masked = {"redact_enabled": True, "redact_types": ("EMAIL_ADDRESS",)}
+    connection = mssql_connection(gateway, name, mssql, **masked)
+    gateway.guardrail(name, connection, deny="never sent", deny_output="never shown")
+    rule = {"name": name, "columns": ("nowhere.shown",), "strictness": Strictness.BEST_EFFORT}
+    gateway.masking_rule({**rule, "connection_ids": (str(connection.id),)})
+    address = gateway_address(gateway, gateway.credential(name), tmp_path)
+    assert run_program(driver.command(address), tmp_path) == driver.expected()
+
+
+def gateway_address(gateway: Gateway, issued: Issued, folder: Path) -> DriverAddress:
+    login, files = mssql_login(gateway, issued), tls.own_files(gateway.settings)
+    port, user, password = int(login["port"]), login["user"], login["password"]
+    authority = folder / "authority.pem"  # go-mssqldb goes by the ending of the name
+    authority.write_bytes(files.authority.read_bytes())
+    return DriverAddress(HOST, port, user, password, DATABASE, authority, files.certificate)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +136,16 @@ def test_shell_of_freetds_prints_results_and_errors(mssql: SqlServer, shell: str
     assert "Divide by zero" in shown
 
 
-def test_sqlalchemy_creates_reflects_and_maps_tables(mssql: SqlServer) -> None:
-    url = sqlalchemy.URL.create("mssql+pymssql", USER, PASSWORD, HOST, mssql.port, DATABASE)
+@pytest.mark.parametrize("route", ["direct", "through the gateway"])
+def test_sqlalchemy_creates_reflects_and_maps_tables(
+    gateway: Gateway, mssql: SqlServer, route: str, tmp_path: Path
+) -> None:
+    mssql.run("if object_id('mapped') is not null drop table mapped")
+    address = address_of(mssql)
+    if route != "direct":
+        mssql_connection(gateway, "sqlalchemy", mssql)
+        address = gateway_address(gateway, gateway.credential("sqlalchemy"), tmp_path)
+    url = sqlalchemy.URL.create("mssql+pymssql", address.user, address.password, HOST, address.port, address.database)
     engine = sqlalchemy.create_engine(url)
     metadata = sqlalchemy.MetaData()
     table = sqlalchemy.Table(

@@ -1,6 +1,6 @@
-"""The own tests of drivers against the server of tests, without a gateway: which of them pass.
+"""The own tests of drivers against the server of tests, without a gateway and through one: which of them pass.
 
-What fails is listed with its reason, so that what passes here can be expected of the gateway, too.
+What fails is listed with its reason. What passes without a gateway passes through it.
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote
+from uuid import uuid4
 
 import pytest
+from tests.support.gateway import Gateway
+from tests.support.mssql_gateway import mssql_connection
 from tests.support.mssql_server import DATABASE, PLAIN_PASSWORD, PLAIN_USER, SqlServer, running_sqlserver
 from tests.support.mssql_suites import go_suite, pymssql_suite, run_go_tests, run_pymssql_tests
 from tests.support.pymongo_suite import outcomes
@@ -58,32 +61,54 @@ GO_SKIPPED: Final = (
 GO_PASSING: Final = 180
 
 
-@pytest.fixture
-def mssql() -> Iterator[SqlServer]:
+class Login(NamedTuple):
+    """Where a suite logs in."""
+
+    port: int
+    user: str
+    password: str
+
+
+def _direct(server: SqlServer, gateway: Gateway) -> Login:
+    return Login(server.port, PLAIN_USER, PLAIN_PASSWORD)
+
+
+def _through_the_gateway(server: SqlServer, gateway: Gateway) -> Login:
+    name = f"suite-{uuid4().hex[:8]}"
+    mssql_connection(gateway, name, server, secret={"USER": PLAIN_USER, "PASS": PLAIN_PASSWORD})
+    issued = gateway.credential(name)
+    return Login(gateway.settings.mssql_port, issued.credential.username, issued.password.reveal())
+
+
+ROUTES: Final = {"direct": _direct, "through the gateway": _through_the_gateway}
+
+
+@pytest.fixture(params=ROUTES)
+def login(request: pytest.FixtureRequest, gateway: Gateway) -> Iterator[Login]:
     with running_sqlserver() as server:
-        yield server
+        yield ROUTES[request.param](server, gateway)
 
 
 @pytest.mark.parametrize("file", PYMSSQL)
-def test_pymssqls_own_tests_pass(mssql: SqlServer, file: str, tmp_path: Path) -> None:
-    login = {
+def test_pymssqls_own_tests_pass(login: Login, file: str, tmp_path: Path) -> None:
+    settings = {
         "server": "127.0.0.1",
         "ipaddress": "127.0.0.1",
-        "port": str(mssql.port),
-        "username": PLAIN_USER,
-        "password": PLAIN_PASSWORD,
+        "port": str(login.port),
+        "username": login.user,
+        "password": login.password,
         "database": DATABASE,
     }
-    run_pymssql_tests(pymssql_suite(), file, login, tmp_path / "report.xml")
+    run_pymssql_tests(pymssql_suite(), file, settings, tmp_path / "report.xml")
     ended = outcomes(tmp_path / "report.xml")
     assert any(outcome.kind == "passed" for outcome in ended.values())
     failed = {name: outcome.reason[:500] for name, outcome in ended.items() if outcome.kind == "failed"}
     assert {name: why for name, why in failed.items() if not _explained(name, PYMSSQL[file])} == {}
 
 
-def test_go_mssqldbs_own_tests_pass(mssql: SqlServer, tmp_path: Path) -> None:
-    login = f"{PLAIN_USER}:{quote(PLAIN_PASSWORD)}"
-    address = f"sqlserver://{login}@127.0.0.1:{mssql.port}?database={DATABASE}&encrypt=disable"
+def test_go_mssqldbs_own_tests_pass(login: Login, tmp_path: Path) -> None:
+    user = f"{quote(login.user)}:{quote(login.password)}"
+    address = f"sqlserver://{user}@127.0.0.1:{login.port}?database={DATABASE}&encrypt=disable"
     ended = run_go_tests(go_suite(tmp_path), address, GO_SKIPPED)
     assert {name for name, ending in ended.items() if ending == "FAIL" and not _explained(name, GO)} == set()
     assert list(ended.values()).count("PASS") >= GO_PASSING

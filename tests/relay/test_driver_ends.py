@@ -276,6 +276,8 @@ async def test_busy_client_that_closes_its_sending_side_gets_its_answer(timers: 
     assert timers.delays == [LINGER]
     session.driver.from_target(ANSWER)
     assert session.client.written == ANSWER
+    assert session.closed == (True, True)
+    assert session.lose_both() is EndReason.CLIENT_CLOSED
     assert session.cancelled == []
 
 

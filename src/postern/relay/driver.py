@@ -151,6 +151,7 @@ class Driver:
         self._closing: EndReason | None = None
         self._finished: list[Side] = []  # sides of a half-open link that send no more, in this order
         self._is_complete = False  # a half-open link has ended in both directions
+        self._client_ended = False  # the client sends no more, and waits for the rest of its answers
         self._timers: list[asyncio.TimerHandle] = []
         self._releasing: asyncio.TimerHandle | None = None
         self._withheld_since = 0.0
@@ -203,6 +204,8 @@ class Driver:
             self._stop()
         elif self._answer is _STOPPED:
             self._answer = _RUNS
+        if self._client_ended and not self.link.awaiting_response:
+            self._close(EndReason.CLIENT_CLOSED)
 
     def _stop(self) -> None:
         """Ask the target to stop a response that is discarded. No side is read until it was asked, so that no later
@@ -291,6 +294,7 @@ class Driver:
             self._close(EndReason.CLIENT_CLOSED)
         if self._closing is not None or self._is_encrypted(side):
             return False
+        self._client_ended = True
         self._after(LINGER, self._abandon)
         return True
 

@@ -505,10 +505,11 @@ def test_row_passes_unread_in_constant_memory() -> None:
 BULK_BEGIN = ms.batch("insert bulk t (a int, b nvarchar(40))")
 
 
+@pytest.mark.parametrize("end", [ms.done(), ms.done()[:9], b""], ids=["long", "short", "none"])
 @pytest.mark.parametrize("size", CHUNKS)
-def test_rows_of_a_bulk_load_pass_once_it_was_allowed(size: int) -> None:
+def test_rows_of_a_bulk_load_pass_once_it_was_allowed(size: int, end: bytes) -> None:
     link = new_link(MssqlWire(), Interceptor(lambda event: None))
-    rows = p.message(p.BULK, MANY_ROWS + ms.done(), 512)
+    rows = p.message(p.BULK, MANY_ROWS + end, 512)
     talk = [
         (CLIENT, BULK_BEGIN),
         (TARGET, ms.reply(ms.done())),
@@ -524,6 +525,7 @@ BAD_BULK = {
     "no columns": ms.row(),
     "another token": TWO_COLUMNS + ms.info("x"),
     "more": TWO_COLUMNS + ms.done() + b"\xd1",
+    "a cut end": TWO_COLUMNS + ms.done()[:10],
     "cut": TWO_COLUMNS + b"\xd1\x01",
 }
 

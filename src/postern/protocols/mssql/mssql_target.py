@@ -19,6 +19,7 @@ from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Target
 
 PORT: Final = 1433
+STRICT: Final = "strict"  # of ENCRYPT: TDS 8.0
 MAX_ROUTES: Final = 4  # servers that route to another one; a hostile one could do so forever
 
 
@@ -31,13 +32,15 @@ class MssqlTargets:
         target's login error."""
         env = secrets.values
         host, port, sslmode = address(order.connection, env, port=PORT)
+        strict = _is_strict(order.connection, env)
         requested = login.MssqlTargetLogin(
             required_secret(order.connection, env, "USER").reveal(),
             env.get("PASS", Secret("")),
             order.start.database or text(env, "DB"),
-            sslmode,
+            (sslmode if text(env, "SSLMODE") else "verify-full") if strict else sslmode,
             host,
             MssqlClientOptions.read(order.start.parameters),
+            strict,
         )
         for _ in range(MAX_ROUTES):
             stream, greeting = await self._login(host, port, requested, env)
@@ -56,7 +59,10 @@ class MssqlTargets:
         self._policy.check_target(host, port)
         # With `disable`, the password is encrypted all the same, by whatever certificate the target has.
         sslmode = "require" if requested.sslmode == "disable" else requested.sslmode
-        context = tls_context(sslmode, text(env, "SSLROOTCERT"), newest=ssl.TLSVersion.TLSv1_2)
+        if requested.strict:
+            context = tls_context(sslmode, text(env, "SSLROOTCERT"), (login.ALPN,))
+        else:
+            context = tls_context(sslmode, text(env, "SSLROOTCERT"), newest=ssl.TLSVersion.TLSv1_2)
         stream = StreamHandshake(context, server_name=host)
         try:
             with part("target.connect", SpanKind.CLIENT):
@@ -66,6 +72,18 @@ class MssqlTargets:
         except BaseException:
             stream.close()
             raise
+
+
+def _is_strict(connection: str, env: Mapping[str, Secret]) -> bool:
+    """Return whether the target is reached by TDS 8.0, which always verifies certificates. Raises Unavailable."""
+    encrypt = text(env, "ENCRYPT").lower()
+    if encrypt not in ("", STRICT):
+        raise Unavailable(f"connection {connection!r}: secret ENCRYPT must be {STRICT}, or missing")
+    if encrypt and text(env, "SSLMODE") not in ("", "verify-ca", "verify-full"):
+        raise Unavailable(
+            f"connection {connection!r}: ENCRYPT={STRICT} needs SSLMODE verify-full (or verify-ca); set it"
+        )
+    return bool(encrypt)
 
 
 def _parameters(greeting: login.MssqlTargetGreeting) -> dict[str, str]:

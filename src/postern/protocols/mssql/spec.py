@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from postern.protocols.spec import DialectSpec, ProtocolSpec, ScriptSyntax, database_keys
@@ -125,6 +126,8 @@ def _client() -> NativeClient:
     return CLIENT
 
 
+_KEYS = database_keys(1433)
+
 MSSQL = ProtocolSpec(
     name="mssql",
     title="SQL Server",
@@ -133,7 +136,7 @@ MSSQL = ProtocolSpec(
     aliases=("sqlserver",),
     port=7014,
     has_cancel=False,
-    keys=database_keys(1433),
+    keys=replace(_KEYS, readable=(*_KEYS.readable, "ENCRYPT")),
     syntax=ScriptSyntax.TSQL,
     variables={
         "HOST": ("SQLCMDSERVER", "MSSQL_HOST"),

@@ -145,6 +145,7 @@ def test_attack_lineage_is_unknown_after_a_text_that_can_replace_the_table(text:
         "begin try select 1 end try begin catch throw; end catch",
         "waitfor delay '00:00:01'",
         "truncate table orders",
+        "set showplan_all off set statistics xml, profile off",
     ],
 )
 def test_ordinary_texts_leave_tables_settings_and_temporary_tables_known(text: str) -> None:
@@ -175,8 +176,9 @@ def test_cursors_are_known_unless_they_read_temporary_tables() -> None:
     assert origins(of, "fetch next from c", "a") == [None]
 
 
-def test_attack_plans_and_everything_else_are_unknown_after_they_were_requested() -> None:
-    of = session("set statistics xml on")
+@pytest.mark.parametrize("text", ["set statistics xml on", "set showplan_all on", "set statistics io, xml on"])
+def test_attack_plans_and_everything_else_are_unknown_after_they_were_requested(text: str) -> None:
+    of = session(text)
     assert origins(of, "select note from orders", "note") == [None]
 
 

@@ -521,7 +521,8 @@ class TsqlStatements:
         setting = tokens[1].text.upper() if len(tokens) > 1 else ""
         if setting == "IDENTITY_INSERT":
             self._memory.change(numbered=True)
-        if setting.startswith("SHOWPLAN") or key_at(tokens, 2) in ("XML", "PROFILE"):
+        is_off = tokens[-1].key == "OFF"  # as tools begin
+        if not is_off and (setting.startswith("SHOWPLAN") or {token.key for token in tokens} & {"XML", "PROFILE"}):
             self._memory.change(planned=True)
         # A value from a query, or columns that answers have beside those of the text.
         has_query = setting == "NO_BROWSETABLE" or any(token.key == "(" for token in tokens)

@@ -8,9 +8,9 @@
       │     (admission, dial, target's login)  │ ◀── LOGINACK, ENVCHANGE … ──────────│
       │ ◀── what the target answered ──────────│                                     │
 
-With TDS 8.0, TLS comes first. Until then, a client that asks for encryption of its login alone gets just that where
-clients need no TLS: the first packet of LOGIN7 is encrypted, and nothing else. The client is answered what the target
-has answered, except for what would lead it to another server.
+With TDS 8.0, TLS comes first, at either side. Until then, a client that asks for encryption of its login alone gets
+just that where clients need no TLS: the first packet of LOGIN7 is encrypted, and nothing else. The client is answered
+what the target has answered, except for what would lead it to another server.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class MssqlClientLogin:
         """Answer the client's PRELOGIN. Return the cipher for the first packet of its login, if only that is
         encrypted."""
         asked = pre.parse_prelogin(await self._messages.read(p.PRELOGIN, MAX_PRELOGIN))
-        wish = pre.encryption_of(asked)
+        wish = pre.NOT_SUPPORTED if self.is_strict else pre.encryption_of(asked)
         answer = self._choose(wish, require_tls)
         options = {
             pre.VERSION: pre.OWN_VERSION,
@@ -216,8 +216,11 @@ class MssqlClientLogin:
         if not tokens:
             version = k.TDS_74 if self._startup is None else self._startup.options.version
             tokens = k.encode_login_ack(version, k.SERVER, (16, 0, 0)) + k.encode_done(0, self._wide)
+        own = k.TDS_74 if self._startup is None else self._startup.options.version
         if self.is_strict:
             tokens = _with_version(tokens, k.TDS_80)
+        elif own != k.TDS_80:
+            tokens = _with_version(tokens, own, instead_of=k.TDS_80)
         self._stream.write(p.message(p.REPLY, tokens))
 
     def turn_away(self, number: int, text: str, hint: str = "", severity: int = 14) -> None:
@@ -229,12 +232,14 @@ class MssqlClientLogin:
         self._stream.write(p.message(p.REPLY, error + k.encode_done(k.DONE_ERROR, self._wide)))
 
 
-def _with_version(tokens: bytes, version: int) -> bytes:
-    """Return the tokens of a login with another version in LOGINACK."""
+def _with_version(tokens: bytes, version: int, instead_of: int = 0) -> bytes:
+    """Return the tokens of a login with another version in LOGINACK; `instead_of` is the only one that is replaced."""
     pos = 0
     while pos < len(tokens):
         after = int(k.token_end(tokens, pos, len(tokens), True))
         if tokens[pos] == k.LOGINACK and after > 0:
+            if instead_of not in (0, int.from_bytes(tokens[pos + 4 : pos + 8], "big")):
+                return tokens
             return tokens[: pos + 4] + version.to_bytes(4, "big") + tokens[pos + 8 :]
         pos = after if after > 0 else len(tokens)
     return tokens
@@ -243,7 +248,7 @@ def _with_version(tokens: bytes, version: int) -> bytes:
 @dataclass(frozen=True, slots=True)
 class MssqlTargetLogin:
     """The gateway's parameters for a login. `sslmode` has the values of libpq: disable, prefer, require, verify-ca,
-    verify-full. With `disable`, the password alone is encrypted, where the target can do that."""
+    verify-full. With `disable`, the password alone is encrypted, where the target can do that. `strict`: by TDS 8.0."""
 
     user: str
     password: Secret
@@ -251,6 +256,7 @@ class MssqlTargetLogin:
     sslmode: str = "prefer"
     server: str = ""
     options: MssqlClientOptions = field(default_factory=MssqlClientOptions)
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +275,10 @@ class MssqlTargetGreeting:
 async def connect(stream: MssqlHandshake, login: MssqlTargetLogin) -> MssqlTargetGreeting:
     """Log in to the target. Raises TargetRefused, Unavailable or ProtocolViolation."""
     messages = _Messages(stream, "target")
-    wish = pre.OFF if login.sslmode == "disable" else pre.ON
+    version = _version_of(login)
+    if login.strict:
+        await stream.start_tls()
+    wish = pre.NOT_SUPPORTED if login.strict else pre.OFF if login.sslmode == "disable" else pre.ON
     options = {
         pre.VERSION: pre.OWN_VERSION,
         pre.ENCRYPTION: bytes((wish,)),
@@ -278,10 +287,8 @@ async def connect(stream: MssqlHandshake, login: MssqlTargetLogin) -> MssqlTarge
         pre.MARS: b"\0",
     }
     stream.write(p.packet(p.PRELOGIN, pre.encode_prelogin(options)))
-    answer = pre.encryption_of(pre.parse_prelogin(await messages.read(p.REPLY, MAX_TARGET)))
-    cipher = await _encrypt(messages, login.sslmode, answer)
-    # A target of TDS 8.0 alone would not have got here.
-    version = k.TDS_74 if login.options.version == k.TDS_80 else login.options.version
+    answered = pre.parse_prelogin(await messages.read(p.REPLY, MAX_TARGET))
+    cipher = None if login.strict else await _encrypt(messages, login.sslmode, pre.encryption_of(answered))
     startup = MssqlStartup(login.user, login.password, login.database, replace(login.options, version=version))
     data = p.message(p.LOGIN, encode_login7(startup, login.server))
     if cipher is not None:
@@ -289,6 +296,20 @@ async def connect(stream: MssqlHandshake, login: MssqlTargetLogin) -> MssqlTarge
         data = cipher.encrypt(data[:size]) + data[size:]
     stream.write(data)
     return _read_answer(await messages.read(p.REPLY, MAX_TARGET), version, login.options.packet_size)
+
+
+def _version_of(login: MssqlTargetLogin) -> int:
+    """Return the version of TDS for the target: the client's, unless encryption decides. Raises Denied for a client
+    that could not read a target of TDS 8.0, which has the types of 7.4."""
+    version = login.options.version
+    if not login.strict:
+        return k.TDS_74 if version == k.TDS_80 else version
+    if version not in (k.TDS_74, k.TDS_80):
+        raise Denied(
+            "this connection's target speaks TDS 8.0 alone, and the client is older than TDS 7.4; set its version to "
+            "7.4 (TDSVER=7.4, or tds_version='7.4')"
+        )
+    return k.TDS_80
 
 
 async def _encrypt(messages: _Messages, sslmode: str, answer: int) -> TlsCipher | None:
@@ -349,7 +370,7 @@ def _read_answer(payload: bytes, version: int, packet_size: int) -> MssqlTargetG
         if error is None:
             raise ProtocolViolation("the target neither accepted nor refused the login")
         raise TargetRefused(error.text, f"{'28000' if error.number in _LOGIN_ERRORS else 'HY000'}/{error.number}")
-    if ack.version < 0x71000000:
+    if ack.version < k.TDS_71 and ack.version != k.TDS_80:
         raise Unavailable("the target is too old: it does not speak TDS 7.1 (SQL Server 2000) or later")
     return MssqlTargetGreeting(ack.version, ack.program, ack.program_version, packet_size, b"".join(parts), routed)
 

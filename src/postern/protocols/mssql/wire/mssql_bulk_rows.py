@@ -8,6 +8,9 @@ from postern.protocols.mssql.wire.mssql_token_skipper import RowSkipper
 from postern.protocols.mssql.wire.mssql_types import Truncated
 
 _MAX_DESCRIPTION = 1 << 20
+# Bytes of a DONE. The bulk load of Microsoft's driver for Python ends with the short one in every version of TDS.
+_SHORT_DONE = 9
+_DONE = 13
 
 
 class BulkRows:
@@ -24,14 +27,14 @@ class BulkRows:
         buf = self._rest + data if self._rest else data
         pos = 0
         end = len(buf)
-        while pos < end:
-            if self._is_done:
-                raise ProtocolViolation("a bulk load continues behind its end")
+        while pos < end and not self._is_done:
             after = self._take(buf, pos, end)
             if after == pos:
                 break
             pos = after
         self._rest = buf[pos:]
+        if self._is_done and len(self._rest) > (_DONE if self._wide else _SHORT_DONE):
+            raise ProtocolViolation("a bulk load continues behind its end")
         if len(self._rest) > _MAX_DESCRIPTION:
             raise ProtocolViolation(f"a bulk load describes its columns in more than {_MAX_DESCRIPTION} bytes")
 
@@ -53,11 +56,12 @@ class BulkRows:
         if code != k.DONE:
             raise ProtocolViolation(f"a bulk load has a token {code:#04x}")
         self.rows = rows.count
-        stop = pos + (13 if self._wide else 9)
-        self._is_done = stop <= end
-        return stop if self._is_done else pos
+        self._is_done = True
+        return pos
 
     def finish(self) -> None:
         """The message has ended. Raises ProtocolViolation if its rows have not."""
+        if self._is_done and len(self._rest) in (_SHORT_DONE, _DONE):
+            return
         if self._rest or (self._rows is not None and self._rows.is_inside):
             raise ProtocolViolation("a bulk load ends within a row")
