@@ -275,9 +275,9 @@ def test_column_is_masked_wherever_the_statement_takes_it(gateway: Gateway, serv
             many = ", ".join(f"people {letter}" for letter in "abcdefghi")
             cursor.execute(f"select a.id, a.name from {many}")
             assert {name for _, name in cursor.fetchall()} == {"****"}
-            rows = cursor.var(oracledb.CURSOR)
-            cursor.execute("begin open :1 for select id, name from people; end;", [rows])
-            assert "Ann" not in str(rows.getvalue().fetchall())
+            rows = cursor.var(oracledb.CURSOR)  # a block can choose the names of its columns by values
+            with pytest.raises(oracledb.DatabaseError, match="depend on values that are masked"):
+                cursor.execute("begin open :1 for select id, name from people; end;", [rows])
 
 
 def test_attack_line_of_a_block_and_number_of_an_error_do_not_show_a_masked_column(
