@@ -124,6 +124,7 @@ HOT = [
     "protocols/oracledb/wire/oracle_backend.py",
     "protocols/oracledb/wire/oracle_cursors.py",
     "protocols/oracledb/wire/oracle_frontend.py",
+    "protocols/oracledb/wire/oracle_headings.py",
     "protocols/oracledb/wire/oracle_output.py",
     "protocols/oracledb/wire/oracle_rows.py",
     "protocols/oracledb/wire/oracle_values.py",
