@@ -164,11 +164,11 @@ def test_names_of_the_snapshots_database_stay_known_after_use() -> None:
 
 @pytest.mark.parametrize("name", ["other.sys.sp_executesql", "other..sp_executesql", "[master].dbo.sp_executesql"])
 def test_attack_text_that_runs_in_another_database_is_unknown(name: str) -> None:
-    text = f"exec {name} N'select note from orders'"
-    assert origins(session(), text, "note") == [None]
-    assert origins(session(), text.replace(name, "shop.sys.sp_executesql"), "note") == ["orders.note"]
-    prepared = f"declare @h int exec {name.replace('executesql', 'prepexec')} @h output, null, N'select note from orders'"
-    assert origins(session(), prepared, "note") == [None]
+    query = "N'select note from orders'"
+    assert origins(session(), f"exec {name} {query}", "note") == [None]
+    assert origins(session(), f"exec shop.sys.sp_executesql {query}", "note") == ["orders.note"]
+    prepares = name.replace("executesql", "prepexec")
+    assert origins(session(), f"declare @h int exec {prepares} @h output, null, {query}", "note") == [None]
 
 
 def test_attack_default_schema_is_unknown_as_another_user() -> None:
