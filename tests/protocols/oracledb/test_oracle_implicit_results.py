@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -13,9 +13,7 @@ from tests.support.protocols import oracledb_test_messages as om
 from postern.domain.rules.masking import MaskingRule
 from postern.domain.targets.target_schema import Relation, TargetSchema
 from postern.inspection.masking.masking_interceptor import Masking
-from postern.interception.events import Completed, Event, Rows
-from postern.interception.pipeline import BatchNeed, SessionView
-from postern.interception.verdicts import FORWARD, Verdict
+from postern.interception.events import Completed
 from postern.protocols.oracledb.dialect.oracle_statement_facts import OracleStatementFacts
 from postern.protocols.oracledb.lineage.oracle_lineage import OracleLineage
 from postern.protocols.oracledb.lineage.oracle_session_lineage import OracleSessionLineage
@@ -36,21 +34,6 @@ NO_COMPRESSION = 0x40000
 ANSWER = implicit_results((om.Described("A"), om.Described("B")), (om.Described("SECRET"),)) + om.PARAMETERS + om.done()
 
 
-@dataclass
-class KeepsColumns:
-    """Notes the columns of each description or block of rows."""
-
-    seen: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
-    name: str = "keeps"
-    wants: frozenset[type[Event]] = frozenset({Rows})
-    batch_need: BatchNeed = BatchNeed.NONE
-
-    def see(self, event: Event, session: SessionView) -> Verdict:
-        assert isinstance(event, Rows)
-        self.seen.append((event.count, tuple(column.name for column in event.columns)))
-        return FORWARD
-
-
 @pytest.mark.parametrize("interceptor", [None, ReadsAll()], ids=["none", "everything"])
 def test_implicit_results_pass_unchanged(interceptor: ReadsAll | None) -> None:
     call = om.Execute(KNOWN, is_query=False, options=0x421)
@@ -60,14 +43,6 @@ def test_implicit_results_pass_unchanged(interceptor: ReadsAll | None) -> None:
         client(om.data(call.encode()), to_target=om.data(changed.encode()), events=(runs(1, KNOWN),)),
         target(om.data(ANSWER), to_client=om.data(ANSWER), events=(Completed(1, "DECLARE", 0),)),
     )
-
-
-def test_descriptions_are_seen_once_each_as_results_without_rows() -> None:
-    keeps = KeepsColumns()
-    link = oracle_links(keeps)()
-    link.receive(Side.CLIENT, om.data(om.execute(KNOWN)))
-    link.receive(Side.TARGET, om.data(ANSWER))
-    assert keeps.seen == [(0, ("A", "B", "SECRET"))]
 
 
 @pytest.mark.parametrize(("text", "is_shown"), [(KNOWN, True), (UNKNOWN, False)])

@@ -44,8 +44,13 @@ class RowLayout:
     def __init__(self, columns: tuple[OracleColumn, ...], layout: TtcLayout) -> None:
         self.oracle: Final = columns
         self.layout: Final = layout
-        self.columns: Final[tuple[Column, ...]] = tuple([_column(column) for column in columns])
+        self.columns: Final[tuple[Column, ...]] = describe_columns(columns)
         self.kinds: Final[list[int]] = [_kind(column) for column in columns]
+
+
+def describe_columns(columns: tuple[OracleColumn, ...]) -> tuple[Column, ...]:
+    """Return the columns as interceptors see them."""
+    return tuple([_column(column) for column in columns])
 
 
 def _column(column: OracleColumn) -> Column:
@@ -245,11 +250,6 @@ class OracleRows(Rows):
                 copied = spans[at + 1]
         out.append(raw[copied : self._last])
         return b"".join(out)
-
-    @classmethod
-    def of_no_rows(cls, exchange: int, began: int, rows: RowLayout) -> OracleRows:
-        """Return the description of results whose rows come later, to be judged by the origin of its columns."""
-        return cls(exchange, began, rows, b"", first=0, last=0, spans=[], count=0)
 
     def _pack(self, column: int, cell: bytes | None) -> bytes:
         if self._rows.kinds[column] != OTHER:
