@@ -25,7 +25,7 @@ ONCE_MORE := --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks
 # What continuous integration runs: the hot path as it is installed, then everything else from its source. The second part
 # runs even where the first has failed, so that one run names all that is wrong.
 COMPILED = POSTERN_TEST_INSTALLED=1 $(PYTEST) -m "$(FAST)" --durations=30 -o pythonpath=. $(wildcard $(HOT_TESTS))
-OTHERS = $(PYTEST) -m "$(FAST)" --durations=30 $(addprefix --ignore=,$(wildcard $(HOT_TESTS)))
+OTHERS = $(PYTEST) -m "$(FAST)" --durations=30 --one-row-on-postgres $(addprefix --ignore=,$(wildcard $(HOT_TESTS)))
 NPM := PATH=$(CURDIR)/$(BIN):$$PATH npm --prefix web
 
 .DEFAULT_GOAL := help
