@@ -17,7 +17,9 @@ HOT_TESTS := tests/interception tests/inspection/test_*.py tests/inspection/guar
 # a test that hangs fails, so that a run that is cut short has still said what was wrong.
 # Gateways of tests are processes of their own, which would each compile all of the source anew where the environment says
 # that no bytecode is kept.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode $(BIN)/pytest -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder --instafail --timeout 600
+# In continuous integration there is one more worker than cores: the tests with servers and browsers often wait for them.
+WORKERS := $(if $(CI),$(shell expr 1 + $$(nproc)),logical)
+PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode $(BIN)/pytest -q -n $(WORKERS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder --instafail --timeout 600
 FAST := not slow and not huge
 # One failure among 30,000 tests with real servers hides what the others have shown. A test that fails is run once more,
 # five for each worker at most, and the summary names each with its traceback (docs/decisions/0153).
