@@ -149,6 +149,32 @@ def test_column_is_masked_wherever_the_statement_takes_it(gateway: Gateway, serv
             shown = cursor.var(str)
             cursor.execute("begin select name into :1 from people where id = 1; end;", [shown])
             assert shown.getvalue() == "****"
+            cursor.execute("update people set card = 'x' where id = 1 returning name, id into :1, :2", [shown, shown])
+            assert shown.getvalue() != ["Ann"]
+            many = ", ".join(f"people {letter}" for letter in "abcdefghi")
+            cursor.execute(f"select a.id, a.name from {many}")
+            assert {name for _, name in cursor.fetchall()} == {"****"}
+            rows = cursor.var(oracledb.CURSOR)
+            cursor.execute("begin open :1 for select id, name from people; end;", [rows])
+            assert "Ann" not in str(rows.getvalue().fetchall())
+
+
+def test_attack_line_of_a_block_and_number_of_an_error_do_not_show_a_masked_column(
+    gateway: Gateway, server: OracleTestServer
+) -> None:
+    connection = oracle_connection(gateway, "lines", server)
+    rule = {"name": "oracle lines", "columns": ("people.name",), "connection_ids": (str(connection.id),)}
+    gateway.masking_rule(rule)
+    with connect_oracle(gateway, gateway.credential("lines")) as client, client.cursor() as cursor:
+        cursor.callproc("dbms_output.enable")
+        line, status = cursor.var(str), cursor.var(int)
+        cursor.execute("begin dbms_output.put_line('a'); end;")
+        cursor.execute("begin dbms_output.get_line(:1, :2); end;", [line, status])
+        assert line.getvalue() == "a"
+        with pytest.raises(oracledb.DatabaseError) as raised:
+            cursor.execute("begin raise_application_error(-20123, 'Ann'); end;")
+        assert raised.value.args[0].full_code == "ORA-20000"
+        assert "Ann" not in str(raised.value)
 
 
 def test_column_is_masked_by_the_tag_of_its_comment(gateway: Gateway, server: OracleTestServer) -> None:

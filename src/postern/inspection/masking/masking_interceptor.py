@@ -158,6 +158,7 @@ class Masking:
         self.wants: frozenset[type[Event]] = frozenset(wants)
         self.batch_need = BatchNeed.NONE
         self._statements: dict[int, tuple[str, ...]] = {}  # texts that a request can have run; empty: unknown
+        self._continued: set[int] = set()  # requests that read on, with the text of the statement
         self._length = 0  # total length
         self._fetched: dict[int, tuple[str, ...]] = {}  # for rows that can come in later exchanges
         self._plans: dict[tuple[tuple[Column, ...], Sources | None], _Plan] = {}
@@ -217,6 +218,8 @@ class Masking:
                     self._keep(operation.exchange, (*texts, operation.text))
                 return
             self._keep(operation.exchange, (operation.text,))
+            if operation.continues:
+                self._continued.add(operation.exchange)
 
     def _keep(self, exchange: int, texts: tuple[str, ...]) -> None:
         size = sum(map(len, texts))
@@ -228,6 +231,7 @@ class Masking:
         self._length += size
 
     def _forget(self, exchange: int) -> None:
+        self._continued.discard(exchange)
         self._length -= sum(map(len, self._statements.pop(exchange)))
 
     def _statements_of_answer(self, exchange: int) -> tuple[str, ...]:
@@ -241,6 +245,8 @@ class Masking:
     def _statements_of_rows(self, rows: Rows) -> tuple[str, ...]:
         """Return the statements that these rows can be the answer to, also if a cursor fetches them."""
         if rows.began != rows.exchange:
+            if rows.exchange in self._continued:
+                return self._statements_of_answer(rows.exchange)
             return self._fetched.get(rows.began, ())
         statements = self._statements_of_answer(rows.exchange)
         if isinstance(rows, Heading) and rows.may_fetch and sum(map(len, statements)) <= _FETCHED_LENGTH:

@@ -7,6 +7,7 @@ which relations belong to the server (`ViewRules`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,6 +19,8 @@ from postern.inspection.sql.judging import Draft
 from postern.inspection.sql.sql_parser import NO_CATALOGUE
 
 _DEEPEST: Final = 32  # nested views
+_CALLS: Final = "calls a function whose effect is unknown"
+_WORD: Final = re.compile(r"[\w$#@]+")
 
 JudgeDefinition = Callable[[str, TargetSchema, tuple[Key, ...]], tuple[Statement, ...]]
 """Judges the text of a view; `within` are the views whose definitions led to it, itself the last."""
@@ -66,7 +69,9 @@ class ViewResolver:
             function.name for function in self.schema.functions.values() if not function.schema and function.harmless
         }
         harmful_names = {function.name for function in self.schema.functions.values() if not function.harmless}
-        self._functions = {fold_identifier(name) for name in harmful_names - allowed}
+        functions = {fold_identifier(name) for name in harmful_names - allowed}
+        self._functions = frozenset(name for name in functions if _WORD.fullmatch(name))
+        self._odd_functions = functions - self._functions
 
     def find_relations(self, name: ObjectName) -> list[Relation]:
         """Return every relation that some server may use for this name. Without a schema it may be in any, because
@@ -98,8 +103,10 @@ class ViewResolver:
         untraced = next((statement.untraced for statement in statements if statement.untraced), "")
         name = f"{relation.schema}.{relation.name}"
         text = fold_identifier(relation.definition)
-        if any(function in text for function in self._functions):
-            reason = f"the view {name} calls a function whose effect is unknown"
+        is_called = not self._functions.isdisjoint(_WORD.findall(text))
+        is_called |= any(statement.reason.endswith(_CALLS) for statement in statements)  # of a view in it
+        if is_called or any(function in text for function in self._odd_functions):
+            reason = f"the view {name} {_CALLS}"
             return ViewReach(effects | {Effect.UNKNOWN}, objects, reason, untraced)
         if Effect.UNKNOWN in effects or not statements:
             untraced = untraced or f"the tables that the view {name} reads are unknown; {self.rules.hint}"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.protocols.oracledb.dialect.oracle_splitting import split_oracle, statement_texts
+from postern.protocols.oracledb.dialect.oracle_splitting import split_oracle
 
 
 def statements(script: str) -> list[str]:
@@ -42,7 +42,6 @@ WITH = "with function f return number is begin return 1; end; select f from dual
 def test_statements_end_at_semicolons_and_code_at_a_slash(script: str, spans: list[str]) -> None:
     assert statements(script) == spans
     assert split_oracle(script).problem is None
-    assert statement_texts(script) == (spans or [script])
 
 
 @pytest.mark.parametrize(
@@ -55,7 +54,6 @@ def test_script_that_cannot_be_parsed_is_one_statement_with_the_place_of_the_err
     assert split.spans == ((0, len(script)),)
     assert split.problem is not None
     assert split.problem.offset == offset
-    assert statement_texts(script) == [script]
 
 
 @given(

@@ -74,9 +74,16 @@ def test_error_without_a_text_is_not_trusted() -> None:
         (b"ORA-04088: error during execution\nORA-20999: secret", "update t set a = 1", True),
         (b"secret", "select a from t", True),
         (b"ORA-01403: no data found", "begin select a into :x from t; end;", True),
+        (b"ORA-06550: line 1\nPLS-00201: identifier 'P' must be declared", "begin p; end;", False),
+        (b"ORA-06550: line , column :", "begin raise e; end;", True),
         (b"ORA-01722: invalid number", "select to_number(a) from t", False),
         (b"ORA-02291: integrity constraint violated", "insert into t values (1)", False),
     ],
 )
 def test_message_is_of_code_if_code_can_have_chosen_it(message: bytes, text: str, chosen: bool) -> None:
     assert FACTS.is_in_own_words([message], ["message"], [text]) is chosen
+
+
+def test_number_of_a_masked_error_is_the_same_for_all() -> None:
+    assert FACTS.is_in_own_words([b"x", b"20123"], ["message", "errno"], ["select 1 from dual"])
+    assert FACTS.replace_own_words(["message", "errno"], is_error=True) == [b"****", b"20000"]

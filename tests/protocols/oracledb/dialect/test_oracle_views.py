@@ -16,11 +16,13 @@ _RELATIONS = (
     Relation("APP", "MORE", ("X",), definition='CREATE OR REPLACE FORCE VIEW more ("X") AS SELECT amount FROM app.pay'),
     Relation("PUBLIC", "WAGES", ("ID", "AMOUNT"), definition='select * from "HR"."SALARY"'),
     Relation("APP", "CALLS", ("X",), definition="select wild(1) as x from hr.salary"),
+    Relation("APP", "OUTSIDE", ("X",), definition="select x from calls"),
+    Relation("APP", "APART", ("X",), definition="select amount as wilder from hr.salary"),
     Relation("APP", "ODD", ("X",), definition="select {x}"),
 )
 SCHEMA = TargetSchema(
     {(one.schema, one.name): one for one in _RELATIONS},
-    {("APP", "WILD"): Function("APP", "WILD", harmless=False), ("APP", "CALM"): Function("APP", "CALM", harmless=True)},
+    {("APP", name): Function("APP", name, harmless=name == "CALM") for name in ("WILD", "CALM", "PKG", "A")},
     ("APP",),
 )
 
@@ -49,6 +51,7 @@ def tables(text: str) -> set[str]:
         "insert into t select amount from pay",
         "with c as (select amount from pay) select * from c",
         "explain plan for select * from pay",
+        "explain plan into hr.salary for select 1 from dual",
         "merge into t using pay on (t.a = pay.amount) when matched then update set a = 1",
     ],
 )
@@ -63,8 +66,11 @@ def test_table_that_no_view_leads_to_is_no_object() -> None:
 
 
 def test_view_that_calls_a_function_of_unknown_effect_is_unknown() -> None:
-    [statement] = OracleParser().parse("select x from calls", SCHEMA)
-    assert Effect.UNKNOWN in statement.effects
+    for name in ("calls", "outside"):
+        [statement] = OracleParser().parse(f"select x from {name}", SCHEMA)
+        assert Effect.UNKNOWN in statement.effects
+    [statement] = OracleParser().parse("select x from apart", SCHEMA)
+    assert statement.effects == {Effect.READ}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +110,7 @@ def test_without_a_catalogue_the_tables_of_views_are_unknown() -> None:
 
 @pytest.mark.parametrize(("text", "is_known"), [
     ("select a, wild from t", False), ("select t.wild from t", False), ("select a, calm from t", True),
-    ("select a, other from t", True),
+    ("select a, other from t", True), ("select pkg.wild from t pkg", False), ("select pkg.a from t pkg", True),
 ])  # fmt: skip
 def test_attack_function_that_looks_like_a_column_is_found_by_the_catalogue(text: str, is_known: bool) -> None:
     [statement] = OracleParser().parse(text, SCHEMA)

@@ -156,6 +156,47 @@ def test_comments_blanks_and_case_do_not_change_the_judgement_of_a_block(data: s
     assert [each.without_where for each in after] == [each.without_where for each in before]
 
 
+_AROUND = (
+    "begin {} end;",
+    "declare x number; begin {} null; end;",
+    "<<a>> begin null; {} end a;",
+    "begin null; exception when others then {} end;",
+    "if 1 = 1 then {} end if;",
+    "if 1 = 0 then null; elsif 2 = 2 then {} else null; end if;",
+    "if 1 = 0 then null; else {} end if;",
+    "case 1 when 1 then {} else null; end case;",
+    "case when 1 = 0 then null; else {} end case;",
+    "loop {} exit when 1 = 1; end loop;",
+    "while 1 = 1 loop {} exit; end loop;",
+    "for i in reverse 1 .. 2 loop {} end loop;",
+    "for r in (select case when 1 = 1 then 2 end as a from dual) loop {} end loop;",
+    "declare procedure p is begin {} end; begin p; end;",
+    "declare function f (a number) return number is begin {} return a; end f; begin null; end;",
+    "begin :x := case when 1 = 1 then 'begin' else 'end;' end; {} end;",
+    "begin :x := q'[end; /*]'; {} :y := '*/'; end;",
+    "begin /* end; */ {} -- end;\n null; end;",
+)
+_HIDDEN = {
+    "delete from t;": Effect.WRITE,
+    "execute immediate 'drop table t';": Effect.DDL,
+    "utl_file.fremove('a', 'b');": Effect.ADMIN,
+    "secret_procedure;": Effect.UNKNOWN,
+    "execute immediate :t;": Effect.UNKNOWN,
+    "execute immediate 'begin execute immediate ''grant dba to x''; end;';": Effect.GRANT,
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from(_AROUND), min_size=1, max_size=6), st.sampled_from(list(_HIDDEN)))
+def test_attack_statement_in_any_nesting_of_a_block_is_found(around: list[str], hidden: str) -> None:
+    text = hidden
+    for outer in around:
+        text = outer.replace("{}", text)
+    found = effects_of(PARSER.parse(f"begin {text} end;"))
+    assert _HIDDEN[hidden] in found
+    assert found <= {_HIDDEN[hidden], Effect.SESSION, Effect.READ}
+
+
 def test_attack_large_or_deep_block_is_read_within_ten_seconds() -> None:
     for text in (
         "begin " + "delete from t; " * 3_000 + "end;",

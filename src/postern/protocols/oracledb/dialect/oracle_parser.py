@@ -157,7 +157,7 @@ class _Judge:
                 may_be_function = True
             elif not qualifier and tables <= {"DUAL"} and draft.tag == "SELECT" and not facts.derived:
                 may_be_function = True
-            elif fold_identifier(name) in functions:
+            elif fold_identifier(name) in functions or (qualifier and fold_identifier(qualifier) in functions):
                 columns = _columns_of(facts, self.judging.schema) if columns is None else columns
                 may_be_function = fold_identifier(name) not in columns
             if may_be_function:
@@ -168,6 +168,8 @@ class _Judge:
         """Judge EXPLAIN PLAN, which stores a plan in a table and does not run the statement."""
         place = next((at for at, token in enumerate(tokens) if token.key == "FOR"), len(tokens))
         draft = Draft("EXPLAIN PLAN", {Effect.READ, Effect.WRITE})
+        into = next((at for at, token in enumerate(tokens[:place]) if token.key == "INTO"), place)
+        self.judging.add_names(draft, tokens[:place], into + 1)
         inner = tokens[place + 1 :]
         if verb_of(inner) in QUERIES:
             query = self._query(inner, verb_of(inner))

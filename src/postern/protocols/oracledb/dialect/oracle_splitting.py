@@ -25,14 +25,6 @@ def split_oracle(text: str) -> ScriptSpans:
     return ScriptSpans(tuple([span for script in _scripts(placed) for span in _spans(script)]))
 
 
-def statement_texts(text: str) -> list[str]:
-    """Return the statements of a script as they are sent. A text that cannot be split is one."""
-    found = split_oracle(text)
-    if found.problem is not None:
-        return [text]
-    return [text[start:end] for start, end in found.spans] or [text]
-
-
 def _scripts(placed: list[PlacedToken]) -> list[list[PlacedToken]]:
     scripts: list[list[PlacedToken]] = [[]]
     for each in placed:

@@ -4,8 +4,8 @@ They are derived from words, without a tree. Whatever is not understood counts a
 
 What a session is shown without the lineage of a column, so that its origin is unknown:
 
-- texts of errors. Code of the target raises errors 20000 to 20999 with any text, and can choose the number itself from
-  a thousand values. Every other error may be in the same text, after or before one of these.
+- texts and numbers of errors. Code raises errors 20000 to 20999 with any text, and by PRAGMA EXCEPTION_INIT any error
+  of the server. Every other error may be in the same text, after or before one of these.
 - values that a block returns (`OUT1`, …), rows of its cursors and of `DBMS_SQL.RETURN_RESULT`, and of cursors in
   columns. Lineage knows these only by all that the block reads (`oracle_lineage`).
 - lines of DBMS_OUTPUT, which a later block fetches into its variables, and what DBMS_APPLICATION_INFO has stored.
@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
+from postern.inspection.masking.error_messages import mask_own_words
 from postern.inspection.masking.statement_facts import StatementFacts
 from postern.inspection.sql.sql_tokens import SqlToken, UnreadableSql, key_at, words_of
 from postern.protocols.oracledb.dialect.oracle_tokens import (
@@ -32,6 +33,7 @@ from postern.protocols.oracledb.dialect.oracle_tokens import (
 
 _LONGEST: Final = 16 * 1024  # characters that are tokenised on the event loop, when a response arrives
 _NUMBERS: Final = re.compile(rb"\bORA-(\d{5})\b")
+_NOT_COMPILED: Final = 6550  # a block with an error of PL/SQL in it, which has not run
 _USER_ERRORS: Final = range(20_000, 21_000)  # RAISE_APPLICATION_ERROR
 _CODE: Final = BLOCKS | {"CALL", "EXEC", "EXECUTE"}
 
@@ -74,8 +76,14 @@ class OracleStatementFacts(StatementFacts):
     def is_in_own_words(self, texts: Sequence[bytes], labels: Sequence[str], statements: Sequence[str]) -> bool:
         """Return whether code of a text, or of the target, can have chosen the message by RAISE_APPLICATION_ERROR."""
         numbers = [number for text in texts for number in _numbers_in(text)]
+        numbers += [int(text) for text, label in zip(texts, labels, strict=True) if label == "errno" and text.isdigit()]
         may_be_users = not numbers or any(number in _USER_ERRORS for number in numbers)
-        return may_be_users or not statements or any(map(_runs_code, statements))
+        is_not_compiled = set(numbers) == {_NOT_COMPILED} and any(b"PLS-" in text for text in texts)
+        return may_be_users or not statements or (any(map(_runs_code, statements)) and not is_not_compiled)
+
+    def replace_own_words(self, labels: Sequence[str], *, is_error: bool) -> list[bytes]:
+        """Return a number for all: a block can choose one from thousands, by PRAGMA EXCEPTION_INIT."""
+        return mask_own_words(labels, {"errno": b"%d" % _USER_ERRORS.start})
 
 
 def _numbers_in(text: bytes) -> list[int]:

@@ -189,7 +189,7 @@ class _BlockReader:
         if definition[0].key == "CONSTANT" and type_of[0].key in ("VARCHAR2", "VARCHAR"):  # CHAR adds blanks
             names.keep_text(name, constant_text(value, names))
         self._add(PartKind.EXPRESSION, value, names)
-        names.declare(name, names.kind_of_type(type_of))
+        names.declare_value(name, type_of)
 
     def _defaults(self, definition: Sequence[SqlToken], names: LocalNames) -> None:
         """Judge a type with values in it as if all of it after the first one were an expression."""
@@ -205,7 +205,7 @@ class _BlockReader:
             rest = [token for token in each[1:] if token.key not in ("IN", "OUT", "NOCOPY")]
             type_of, value = _parts_of_declaration(rest)
             self._add(PartKind.EXPRESSION, value, names)
-            names.declare(each[0], names.kind_of_type(type_of))
+            names.declare_value(each[0], type_of)
         self._at = end + 1
 
     def _subprogram(self, names: LocalNames) -> None:

@@ -154,7 +154,7 @@ def with_bound_names(tokens: Sequence[SqlToken], names: LocalNames) -> list[SqlT
         is_own = token.is_name and place not in tables and key_at(tokens, place - 1) != "."
         kind = names.kind(local_name(token)) if is_own else None
         after = key_at(tokens, place + 1)
-        if kind is LocalKind.PLAIN and after == "(":
+        if kind is LocalKind.PLAIN and after == "(" and names.is_collection(token):
             place = _behind_element(tokens, closing(tokens, place + 1) + 1)
             replaced.append(_BIND)
         elif kind is LocalKind.PLAIN and after == "." and local_name(token) not in aliases:

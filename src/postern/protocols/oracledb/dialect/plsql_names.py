@@ -27,6 +27,7 @@ class LocalNames:
     _kinds: dict[str, LocalKind] = field(default_factory=dict)
     _types: set[str] = field(default_factory=set)
     _texts: dict[str, str | None] = field(default_factory=dict)
+    _collections: set[str] = field(default_factory=set)  # types, and values of these
 
     def keep_text(self, token: SqlToken, text: str | None) -> None:
         """Record the text of a constant, None if it is unknown."""
@@ -53,11 +54,29 @@ class LocalNames:
     def declare(self, token: SqlToken, kind: LocalKind) -> None:
         self._kinds[local_name(token)] = kind
 
+    def declare_value(self, token: SqlToken, type_of: Sequence[SqlToken]) -> None:
+        """Declare a variable or a parameter of a type."""
+        self.declare(token, self.kind_of_type(type_of))
+        if len(type_of) == 1 and self.is_collection(type_of[0]):
+            self._collections.add(local_name(token))
+
+    def is_collection(self, token: SqlToken) -> bool:
+        """Return whether a name is that of a declared type of collections, or of a value of one."""
+        name = local_name(token)
+        level: LocalNames | None = self
+        while level is not None:
+            if name in level._kinds:
+                return name in level._collections
+            level = level.outer
+        return False
+
     def declare_type(self, token: SqlToken, definition: Sequence[SqlToken]) -> None:
         """Declare a type. One is plain if everything in it is."""
         self.declare(token, LocalKind.OBJECT)
         if self._is_plain_definition(definition):
             self._types.add(local_name(token))
+        if key_at(definition, 0) in ("TABLE", "VARRAY", "VARYING"):
+            self._collections.add(local_name(token))
 
     def kind_of_type(self, tokens: Sequence[SqlToken]) -> LocalKind:
         """Return what a variable of this type is."""

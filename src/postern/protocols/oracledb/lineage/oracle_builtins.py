@@ -9,8 +9,10 @@ from postern.inspection.sql.sql_tokens import words_of
 from postern.protocols.oracledb.dialect import oracle_words as words
 from postern.protocols.oracledb.dialect.plsql_names import SCALARS
 
-# Results of these hold what the session holds: its contexts, and what DBMS_APPLICATION_INFO has stored.
-SESSION_FUNCTIONS: Final = frozenset({"SYS_CONTEXT", "USERENV"})
+# Results of these may be what the session holds: its contexts, what DBMS_APPLICATION_INFO has stored, random numbers
+# that follow a seed, and, with a bind variable, rows of a cursor.
+SESSION_FUNCTIONS: Final = frozenset({"SYS_CONTEXT", "USERENV", "DBMS_RANDOM.VALUE", "DBMS_RANDOM.STRING"})
+OF_CURSORS: Final = frozenset({"XMLTYPE", "XMLSEQUENCE"})
 # These read rows that their arguments only refer to, or depend on a condition elsewhere in the query.
 _QUOTING: Final = frozenset({"DEREF", "SCORE", "VALUE", "REF"})
 
@@ -19,11 +21,12 @@ FUNCTIONS: Final = (words.FUNCTIONS.harmless - SESSION_FUNCTIONS - _QUOTING) | {
 
 PACKAGED: Final = words_of(
     """
-    DBMS_LOB.GETLENGTH DBMS_LOB.SUBSTR DBMS_LOB.INSTR DBMS_LOB.COMPARE DBMS_RANDOM.VALUE DBMS_RANDOM.STRING
-    DBMS_METADATA.GET_DDL DBMS_METADATA.GET_DEPENDENT_DDL DBMS_METADATA.GET_GRANTED_DDL DBMS_ROWID.ROWID_OBJECT
+    DBMS_LOB.GETLENGTH DBMS_LOB.SUBSTR DBMS_LOB.INSTR DBMS_LOB.COMPARE DBMS_METADATA.GET_DDL
+    DBMS_METADATA.GET_DEPENDENT_DDL DBMS_METADATA.GET_GRANTED_DDL DBMS_ROWID.ROWID_OBJECT
     DBMS_ROWID.ROWID_BLOCK_NUMBER DBMS_UTILITY.GET_TIME UTL_RAW.CAST_TO_RAW UTL_RAW.CAST_TO_VARCHAR2
-    UTL_I18N.STRING_TO_RAW UTL_ENCODE.BASE64_ENCODE UTL_ENCODE.BASE64_DECODE UTL_URL.ESCAPE UTL_MATCH.EDIT_DISTANCE
-    UTL_MATCH.JARO_WINKLER DBMS_CRYPTO.HASH SYS.ODCINUMBERLIST SYS.ODCIVARCHAR2LIST SYS.ODCIDATELIST
+    UTL_I18N.STRING_TO_RAW UTL_ENCODE.BASE64_ENCODE UTL_ENCODE.BASE64_DECODE UTL_URL.ESCAPE
+    UTL_MATCH.EDIT_DISTANCE UTL_MATCH.JARO_WINKLER DBMS_CRYPTO.HASH SYS.ODCINUMBERLIST SYS.ODCIVARCHAR2LIST
+    SYS.ODCIDATELIST
     """
 )
 
@@ -109,6 +112,16 @@ CALM_COLUMNS: Final = words_of(
     """
 )
 
+# Procedures that write to no large object.
+OF_LOBS: Final = words_of(
+    """
+    DBMS_LOB.CLOSE DBMS_LOB.CREATETEMPORARY DBMS_LOB.FREETEMPORARY DBMS_LOB.ISOPEN DBMS_LOB.ISTEMPORARY DBMS_LOB.OPEN
+    DBMS_LOB.READ
+    """
+)
+# Calls that stand for requests of the protocol, with a locator from anywhere.
+LOB_REQUESTS: Final = words_of("DBMS_LOB.READ DBMS_LOB.TRIM DBMS_LOB.WRITE")
+
 # What a block can store in the session, and what shows it again.
 KEEPING: Final = words_of(
     """
@@ -121,9 +134,11 @@ KEEPING: Final = words_of(
 SHOWING: Final = words_of(
     """
     DBMS_OUTPUT.GET_LINE DBMS_OUTPUT.GET_LINES DBMS_APPLICATION_INFO.READ_CLIENT_INFO DBMS_APPLICATION_INFO.READ_MODULE
-    SYS_CONTEXT USERENV
+    SYS_CONTEXT USERENV DBMS_RANDOM.VALUE DBMS_RANDOM.STRING DBMS_SQL.RETURN_RESULT XMLTYPE
     """
 )
+# Packages of the server that can run a text, or change settings that decide how values are shown.
+RUNNING: Final = ("DBMS_", "UTL_", "OWA", "HTP", "HTF", "CTX_", "SDO_", "APEX_", "WPG_")
 
 # Statements of these kinds change no table, view, synonym or function.
 HARMLESS_KINDS: Final = words_of(

@@ -15,7 +15,7 @@ from postern.inspection.schema_ref import SchemaRef, pack_schema
 from postern.inspection.sql.sql_tokens import UnreadableSql
 from postern.protocols.oracledb.dialect.oracle_shapes import ORACLE_SHAPES
 from postern.protocols.oracledb.lineage.oracle_lineage_catalogue import OracleCatalogue, OracleState
-from postern.protocols.oracledb.lineage.oracle_statements import OracleRead, OracleStatements
+from postern.protocols.oracledb.lineage.oracle_lineage_statements import OracleRead, OracleStatements
 
 log = logging.getLogger(__name__)
 

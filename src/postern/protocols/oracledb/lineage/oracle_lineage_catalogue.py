@@ -70,7 +70,8 @@ class OracleCatalogue(Views):
             return [(schema, name)] if (schema, name) in self.schema.relations else []
         if not moved <= self._schemas:
             return None
-        keys = [(each, name) for each in (*path, PUBLIC, *moved) if (each, name) in self.schema.relations]
+        schemas = dict.fromkeys((*path, PUBLIC, *moved))
+        keys = [(each, name) for each in schemas if (each, name) in self.schema.relations]
         return keys if moved else keys[:1]
 
     def pure(self, parts: tuple[str, ...], state: OracleState) -> bool:

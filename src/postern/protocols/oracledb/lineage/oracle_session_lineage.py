@@ -17,7 +17,7 @@ from postern.inspection.lineage.unread import UnreadText
 from postern.interception.events import Column
 from postern.protocols.oracledb.lineage.oracle_lineage import OracleLineage
 from postern.protocols.oracledb.lineage.oracle_lineage_catalogue import OracleState
-from postern.protocols.oracledb.lineage.oracle_statements import OracleRead
+from postern.protocols.oracledb.lineage.oracle_lineage_statements import OracleRead
 
 _REMEMBERED: Final = 16 * 1024  # characters of the last statement
 _RETURNED: Final = re.compile(r"OUT([0-9]{1,5})")

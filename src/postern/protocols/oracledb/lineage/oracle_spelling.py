@@ -38,6 +38,7 @@ from postern.protocols.oracledb.lineage.oracle_builtins import (
     GRAMMAR,
     LOOSE,
     LOOSE_WORDS,
+    OF_CURSORS,
     SESSION_FUNCTIONS,
 )
 from postern.protocols.oracledb.lineage.oracle_names import folded_name
@@ -269,8 +270,8 @@ class _Speller:
         before, after = key_at(self.tokens, place - 1), key_at(self.tokens, place + 1)
         if token.is_name and after == "." and before != ".":
             end = self._sequence(place)
-            if end:
-                self.spelled.append(_ONE)
+            if end:  # a block can have taken a number of values that depends on others
+                self.spelled += [word(HELD), _OPEN, _CLOSE]
                 return end
         if token.kind is SqlTokenKind.WORD and after == "(" and key in ("CURSOR", "TABLE", "THE", "MULTISET"):
             return self._rows(place + 1)
@@ -347,11 +348,14 @@ class _Speller:
         parts = tuple(folded_name(each) for each in self.tokens[start:bracket] if each.key != ".")
         last = self.tokens[bracket - 1]
         called = last.key if len(parts) == 1 and last.kind is SqlTokenKind.WORD else ""
-        if called in SESSION_FUNCTIONS:
+        end = closing(self.tokens, bracket)
+        has_binds = any(token.kind is SqlTokenKind.VARIABLE for token in self.tokens[bracket:end])
+        own = parts[1:] if parts[0] == "SYS" else parts
+        if ".".join(own) in SESSION_FUNCTIONS or (called in OF_CURSORS and has_binds):
             self.spelled.append(word(HELD))
             return bracket
         if not (called and self.pure(parts)) and not (len(parts) > 1 and self.pure(parts)):
-            if self.local is not None and self.local.kind(parts[0]) is not None and len(parts) == 1:
+            if self.local is not None and len(parts) == 1 and self.local.is_collection(last):
                 self.spelled.append(word(PLAIN))  # an element of a collection
                 return bracket
             self.spelled.append(word(FOREIGN))
@@ -362,7 +366,6 @@ class _Speller:
         self.spelled.append(word(PLAIN))
         if called not in LOOSE:
             return bracket
-        end = closing(self.tokens, bracket)
         inner = _arguments(called, self.tokens[bracket + 1 : end])
         self.spelled.append(_OPEN)
         self._loose(inner)

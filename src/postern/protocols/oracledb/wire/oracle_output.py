@@ -124,7 +124,7 @@ def refusal_error(refusal: Refuse, sequence: int, status: int) -> bytes:
 
 
 class OracleErrorText(Output):
-    """An ERROR with texts, which can quote data."""
+    """An ERROR with texts, which can quote data. `_refusal` is what is sent instead of it, if anything is."""
 
     def __init__(self, exchange: int, data: bytes, error: TtcError) -> None:
         """`data` is the whole message; the places in `error` are within it."""
@@ -133,27 +133,34 @@ class OracleErrorText(Output):
         self._data = data
         self._error = error
         self._texts = error.texts
+        self._number = error.number
         self._refusal = b""
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return ("message",) * len(self._texts)
+        return (*["message"] * len(self._texts), "errno")
 
     def texts(self) -> list[bytes]:
-        return self._texts
+        return [*self._texts, b"%d" % self._number]
 
     def replace(self, texts: list[bytes]) -> None:
-        if len(texts) != len(self._texts):
-            raise ValueError(f"{len(texts)} texts given for an error that holds {len(self._texts)}")
-        self._texts = texts
+        """Replace the texts, and the number: code of the target can have chosen both."""
+        if len(texts) != len(self._texts) + 1:
+            raise ValueError(f"{len(texts)} texts given for an error that holds {len(self._texts) + 1}")
+        *self._texts, number = texts
+        if number != b"%d" % self._error.number:
+            self._number = int(number)
+            text = refusal_text(self._number, self._texts[-1].decode("utf-8", "replace"))
+            self._refusal = encode_error(self._number, text, self._error.sequence, self._error.status)
 
     def become(self, refusal: Refuse) -> None:
         self._texts = [refusal.message.encode()] * len(self._texts)
+        self._number = c.INSUFFICIENT_PRIVILEGES
         self._refusal = refusal_error(refusal, self._error.sequence, self._error.status)
 
     def make_completed_event(self, tag: str) -> Completed:
         """Return the completion of the exchange with the text as the client gets it."""
-        number = self._error.number
+        number = self._number
         if not number:
             return Completed(self.exchange, tag, min(self._error.rows, MAX_ROWS))
         text = self._texts[-1].decode("utf-8", "replace").rstrip()

@@ -18,7 +18,7 @@ from postern.inspection.lineage import relations as rel
 from postern.inspection.lineage.lineage_resolver import LineageResolver
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Scope, Sources, WorkBudget, merge_sources, union
 from postern.inspection.sql.judging import Draft, Judging, add_defined_object, by_first_words, verb_of
-from postern.inspection.sql.sql_tokens import SqlToken, UnreadableSql, closing, key_at, word
+from postern.inspection.sql.sql_tokens import SqlToken, UnreadableSql, closing, key_at, render, word
 from postern.protocols.oracledb.dialect import oracle_words as words
 from postern.protocols.oracledb.dialect.oracle_parser import QUERIES
 from postern.protocols.oracledb.dialect.oracle_tokens import (
@@ -33,7 +33,14 @@ from postern.protocols.oracledb.dialect.oracle_views import query_of_view
 from postern.protocols.oracledb.dialect.plsql_blocks import BlockPart, PartKind, parts_of_block, split_returning
 from postern.protocols.oracledb.dialect.plsql_expressions import ForeignName, foreign_names
 from postern.protocols.oracledb.dialect.plsql_names import LocalNames, constant_text
-from postern.protocols.oracledb.lineage.oracle_builtins import HARMLESS_KINDS, KEEPING, SHOWING
+from postern.protocols.oracledb.lineage.oracle_builtins import (
+    HARMLESS_KINDS,
+    KEEPING,
+    LOB_REQUESTS,
+    OF_LOBS,
+    RUNNING,
+    SHOWING,
+)
 from postern.protocols.oracledb.lineage.oracle_lineage_catalogue import (
     OracleCatalogue,
     OracleState,
@@ -83,6 +90,8 @@ class OracleStatements:
     def definition(self, text: str) -> list[Out]:
         """Return the columns of a view."""
         query, names = query_of_view(tokens_of_text(text))
+        if verb_of(query) != "SELECT":
+            raise UnreadableSql("the definition of a view is not understood")
         outs = self._query_outs(query)
         return [replace(out, name=None) for out in outs] if names else outs
 
@@ -109,7 +118,7 @@ class OracleStatements:
     def _read_statement(self, tokens: list[SqlToken]) -> None:
         verb = verb_of(tokens)
         if key_at(tokens, 0) in BLOCKS:
-            self._block(parts_of_block(tokens))
+            self._answers.append((Out(None, self._block_sources(tokens), many=True),))
         elif creates_code(tokens):
             self._define(tokens)
         elif has_code_in_with(tokens):
@@ -119,10 +128,17 @@ class OracleStatements:
         elif verb in QUERIES:
             self._change(tokens, verb)
         elif verb == "CALL":
-            end = next((at for at, token in enumerate(tokens) if token.key == "INTO"), len(tokens))
-            self._block([BlockPart(PartKind.CALL, tuple(tokens[1:end]), _NO_NAMES)])
+            self._call(tokens)
         else:
             self._other(tokens)
+
+    def _call(self, tokens: list[SqlToken]) -> None:
+        if render(tokens[1:4], '"', '"').replace(" ", "").upper() in LOB_REQUESTS and len(tokens) == 7:
+            self._answers.append(LOST)
+            return
+        end = next((at for at, token in enumerate(tokens) if token.key == "INTO"), len(tokens))
+        sources = self._sources_of([BlockPart(PartKind.CALL, tuple(tokens[1:end]), _NO_NAMES)])
+        self._answers.append((Out(None, sources, many=True),))
 
     def _other(self, tokens: list[SqlToken]) -> None:
         """Analyse a statement without a query."""
@@ -200,8 +216,10 @@ class OracleStatements:
         outs = self._resolver().query(OracleQueries(spelled, self._work, self._state.held).query(spelled.tree))
         self._follow_views(spelled.tree)
         if spelled.has_cursors:
+            self._hold(merge_sources(outs))
             outs = [Out(None, merge_sources(outs), many=True)]
-        self._answers.append(tuple(outs))
+        # Settings that decide how a value is shown may hold another one.
+        self._answers.append(LOST if self._state.everything else tuple(outs))
 
     def _follow_views(self, tree: exp.Expr) -> None:
         """Record that functions in views may have left anything in the session."""
@@ -220,14 +238,21 @@ class OracleStatements:
         spelled = self._spell(plain, verb, _NO_NAMES)
         queries = OracleQueries(spelled, self._work, self._state.held)
         change = returning_of(queries, spelled.tree)
-        self._answers.append(LOST if change is None else tuple(self._resolver().query(change)))
+        is_lost = change is None or self._state.everything
+        self._answers.append(LOST if is_lost else tuple(self._resolver().query(change)))
 
     # PL/SQL
 
-    def _block(self, parts: Sequence[BlockPart]) -> None:
-        """Analyse a block, whose cursors and variables are answers."""
-        sources = self._sources_of(parts)
-        self._answers.append((Out(None, sources, many=True),))
+    def _block_sources(self, tokens: Sequence[SqlToken]) -> Sources:
+        """Return the sources of what a block returns: its cursors, and its variables. The client can give a cursor that
+        it has got to a later block, and a sequence counts how often a block has asked for its value."""
+        keys = {token.key for token in tokens}
+        sources = self._sources_of(parts_of_block(tokens))
+        if "FETCH" in keys:
+            sources = union([sources, self._state.held])
+        if keys & {"OPEN", "CURSOR", "NEXTVAL"}:
+            self._hold(sources)
+        return None if self._state.everything else sources
 
     def _sources_of(self, parts: Sequence[BlockPart]) -> Sources:
         """Return the sources of all that a block reads."""
@@ -253,8 +278,10 @@ class OracleStatements:
         spelled = _full_name(name)
         if spelled in SHOWING:
             return self._state.held
-        if spelled in KEEPING or self._pure(tuple(spelled.split("."))):
+        if spelled in KEEPING or spelled in OF_LOBS or self._pure(tuple(spelled.split("."))):
             return NOTHING
+        if spelled.startswith(RUNNING) or name.parts[0] == "SYS":
+            self._lose()
         self._hold(None)
         return None
 
@@ -287,7 +314,7 @@ class OracleStatements:
         for script in scripts_of(tokens_of_text(text)):
             for tokens in pieces_of(script):
                 if key_at(tokens, 0) in BLOCKS:
-                    found.append(self._sources_of(parts_of_block(tokens)))
+                    found.append(self._block_sources(tokens))
                 elif creates_code(tokens):
                     self._define(tokens)
                 elif has_code_in_with(tokens) or verb_of(tokens) == "CALL":
