@@ -70,7 +70,8 @@ def test_subtype_without_a_protocol_of_its_own_takes_any_key(subtype: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("given", "stored"), [("postgresql", "postgres"), ("mariadb", "mysql"), ("mysql", "mysql"), ("other", "other")]
+    ("given", "stored"),
+    [("postgresql", "postgres"), ("mariadb", "mysql"), ("oracle", "oracledb"), ("mysql", "mysql"), ("other", "other")],
 )
 def test_aliases_stand_for_the_stored_subtype(given: str, stored: str) -> None:
     assert canonical_subtype(given) == stored

@@ -28,7 +28,7 @@ class AllowedNetworks:
     networks: tuple[Network, ...] = ()
 
 
-# Services of clouds that answer to any process on a machine, outside of the link-local range: Alibaba, Azure, Oracle
+# Services of clouds that answer to any process on a machine, outside of the link-local range: Alibaba, Azure, OCI
 # twice, AWS (with the credentials of EKS's pods), Google and Scaleway.
 _METADATA = tuple(
     ipaddress.ip_network(text)

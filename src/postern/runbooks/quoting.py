@@ -218,8 +218,8 @@ def _tsql(value: str, prefix: str) -> str:
     return _join_terms(value, r"([\n\r]|\$(?=\())", lambda char: f"NCHAR({ord(char)})", "+", n, prefix)
 
 
-def _oracle(value: str, prefix: str) -> str:
-    """Write an Oracle literal. SQL*Plus expands &… and ends statements at line ends, also in literals, as above."""
+def _pl_sql(value: str, prefix: str) -> str:
+    """Write a literal of PL/SQL. SQL*Plus expands &… and ends statements at line ends, also in literals, as above."""
     if not re.search(r"[\n\r&]", value):
         return _double_quotes(value, "'")
     return _join_terms(value, r"([\n\r&])", lambda char: f"CHR({ord(char)})", "||", "", prefix)
@@ -278,7 +278,7 @@ _RULES: Mapping[tuple[ScriptSyntax, str], Callable[[str, str], str]] = {
     (ScriptSyntax.TSQL, "'"): _tsql,
     (ScriptSyntax.TSQL, '"'): _without(r"[\n\r]|\$\(", '"'),
     (ScriptSyntax.TSQL, "["): _without(r"[\n\r]|\$\(", "["),
-    (ScriptSyntax.PL_SQL, "'"): _oracle,
+    (ScriptSyntax.PL_SQL, "'"): _pl_sql,
     (ScriptSyntax.PL_SQL, '"'): _without(r'[\n\r&"]', '"'),
     (ScriptSyntax.SQLITE, "'"): _doubling_rule("'"),
     (ScriptSyntax.SQLITE, '"'): _doubling_rule('"'),

@@ -214,7 +214,7 @@ OPERATIONS: dict[str, tuple[Talk, list[tuple[str, tuple[bytes | None, ...]]]]] =
         [("select 1", ())],
     ),
     "by name and schema": (
-        [(CLIENT, ms.rpc(ms.call("[master].sys.[sp_executesql]", ms.nvarchar("select 1"))))],
+        [(CLIENT, ms.rpc(ms.call("[sys].[sp_executesql]", ms.nvarchar("select 1"))))],
         [("select 1", ())],
     ),
     "in wide letters": (
@@ -298,6 +298,9 @@ REFUSED: dict[str, Talk] = {
     "a handle before a reset": [*PREPARED, (CLIENT, ms.rpc(ms.call(r.EXECUTE, ms.integer(3)), status=p.RESET))],
     "an unknown cursor": [(CLIENT, ms.rpc(ms.call(r.CURSOR_FETCH, ms.integer(3))))],
     "a statement that is a number": [(CLIENT, ms.rpc(ms.call(r.EXECUTE_SQL, ms.integer(3))))],
+    "a statement of another database": [
+        (CLIENT, ms.rpc(ms.call("other.sys.sp_executesql", ms.nvarchar("select note from orders"))))
+    ],
     "no statement": [(CLIENT, ms.rpc(ms.call(r.EXECUTE_SQL)))],
     "parameters by name in another order": [
         (CLIENT, ms.rpc(ms.call(r.EXECUTE_SQL, ms.nvarchar("@P1 int", "@params"), ms.nvarchar("drop", "@stmt"))))

@@ -8,11 +8,14 @@ import pytest
 from tests.support.links import Masks, ReadsAll, Withholds, Words
 from tests.support.oracledb_links import Step, check_script, client, messages, oracle_links, runs, target
 from tests.support.protocols import oracledb_test_messages as om
+from tests.support.protocols.playbook import pieces
 
-from postern.interception.events import Completed, Operation, Phase, Refusal
-from postern.interception.pipeline import Interceptor
+from postern.interception.events import Completed, Event, Heading, Operation, Phase, Refusal
+from postern.interception.pipeline import BatchNeed, Interceptor, SessionView
+from postern.interception.verdicts import FORWARD, Refuse, Verdict
 from postern.protocols.oracledb.wire.oracle_output import encode_error
 from postern.protocols.oracledb.wire.ttc_negotiation import TtcLayout
+from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Effect, Send
 
 TEXT = "select name, amount from people"
@@ -415,3 +418,86 @@ def test_answer_without_a_call_ends_the_session() -> None:
 def test_attack_call_beyond_the_limit_ends_the_session(side_data: bytes, limit: int) -> None:
     effects = oracle_links(ReadsAll(), max_message=limit)().receive(client(b"").side, side_data)
     assert any(isinstance(effect, Close) for effect in effects)
+
+
+class SeesHeadings:
+    """Refuses results with a column of that name, or hides their description."""
+
+    name = "headings"
+    wants: frozenset[type[Event]] = frozenset({Heading})
+    batch_need = BatchNeed.NONE
+
+    def __init__(self, column: str, *, hides: bool = False) -> None:
+        self._column = column
+        self._hides = hides
+        self.seen: list[tuple[tuple[str, ...], str]] = []
+
+    def see(self, event: Event, session: SessionView) -> Verdict:
+        assert isinstance(event, Heading)
+        names = tuple([column.name for column in event.columns])
+        self.seen.append((names, event.prepared))
+        if self._column not in names:
+            return FORWARD
+        if self._hides:
+            event.describe_as_text(names.index(self._column))
+            return FORWARD
+        return Refuse("headings", f"{self._column} is not shown")
+
+
+BLOCK = "begin open :1 for select a from t; end;"
+OPENED = om.io_vector(om.OUT) + om.row(b"\x01" + om.description(om.Described("INNER")) + om.ub(9), b"\0")
+HEADED = {
+    "a query": (TEXT, om.describe(*COLUMNS) + om.row_header() + row(b"Ada") + om.no_more(1), ("NAME", "AMOUNT")),
+    "a cursor of a block": (BLOCK, OPENED + om.done(), ("INNER",)),
+    "results of a block": (
+        "begin p; end;",
+        b"\x1b" + om.ub(1) + b"\0" + om.description(om.Described("INNER")) + om.ub(9) + om.done(),
+        ("INNER",),
+    ),
+}
+
+
+def call_of(text: str) -> bytes:
+    binds = (om.Bind(om.CURSOR),) if ":1" in text else ()
+    rows = ((b"\1\0",),) if binds else ()
+    return om.data(om.Execute(text, binds=binds, rows=rows, is_query=text == TEXT).encode())
+
+
+@pytest.mark.parametrize("name", HEADED)
+@pytest.mark.parametrize("size", [0, 1, 7])
+def test_description_is_judged_before_the_client_gets_it(name: str, size: int) -> None:
+    text, answer, names = HEADED[name]
+    for hides in (False, True):
+        watcher = SeesHeadings(names[0], hides=hides)
+        link = oracle_links(watcher)()
+        link.receive(Side.CLIENT, call_of(text))
+        data = om.data(answer)
+        effects = [e for part in pieces(data, size) for e in link.receive(Side.TARGET, part)]
+        sent = b"".join([effect.data for effect in effects if isinstance(effect, Send)])
+        assert {seen for seen, _ in watcher.seen} == {names}
+        assert names[0].encode() not in sent.replace(f"{names[0]} is not shown".encode(), b"")
+        assert b"ORA-01031" in sent
+        assert not link.awaiting_response
+        assert not any(isinstance(effect, Close) for effect in effects)
+
+
+@pytest.mark.parametrize("name", HEADED)
+def test_description_that_is_allowed_passes(name: str) -> None:
+    text, answer, names = HEADED[name]
+    watcher = SeesHeadings("NOTHING")
+    link = oracle_links(watcher)()
+    link.receive(Side.CLIENT, call_of(text))
+    effects = link.receive(Side.TARGET, om.data(answer))
+    sent = b"".join([effect.data for effect in effects if isinstance(effect, Send)])
+    assert messages(sent) == messages(om.data(answer))
+    assert watcher.seen == [(names, "")]
+
+
+@pytest.mark.parametrize("value", [b"\0", b"\1\0", om.ub(1) + om.ub(7), om.ub(1) + om.ub(300)], ids=bytes.hex)
+def test_cursor_is_bound(value: bytes) -> None:
+    binds = (om.Bind(om.CURSOR), om.Bind())
+    call = om.Execute("begin p(:1, :2); end;", binds=binds, rows=((value, om.clr(b"x")),), is_query=False).encode()
+    link = oracle_links(Words())()
+    (_, send) = link.receive(Side.CLIENT, om.data(call))
+    assert isinstance(send, Send)
+    assert om.bodies(send.data)[-len(value) - 2 :] == value + om.clr(b"x")

@@ -1,8 +1,8 @@
 """Clients of Oracle Database: the command line, and credentials in the formats of drivers.
 
-Each verifies the certificate. SQLcl is a program of Java and reads PEM files since version 23 of its driver. SQL*Plus
-and all programs with Oracle's client libraries in thick mode cannot log in: they want numbers in the format of their
-machine.
+Each verifies the certificate. Oracle's driver for Java, and so SQLcl, reads no PEM file: a certificate authority of the
+gateway's own must be put into a trust store with `keytool`, which docs/how-to/oracle-clients.md shows. SQL*Plus and all
+programs with Oracle's client libraries in thick mode cannot log in: they want numbers in the format of their machine.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from urllib.parse import quote, urlencode
 from postern.protocols.clients import CredentialForm, NativeClient, NativeCredential, PasswordSource
 
 _PATIENCE: Final = 600  # seconds that a client can wait at login, for a review
+_TRUST_STORE: Final = "postern.p12"  # made with keytool, as is its password
+_TRUST_PASSWORD: Final = "changeit"  # noqa: S105 - Java's own default; there is no secret in it
 _LOCAL_USER: Final = "me"
 _LOCAL_PASSWORD: Final = "postern"  # noqa: S105 - of a local port, which needs none
 
@@ -23,7 +25,9 @@ def sqlcl_line(credential: NativeCredential) -> str:
     """Return a command with a credential, quoted for a shell. Without a password it asks for it."""
     password = f"/{_quote_name(credential.password.reveal())}" if credential.password else ""
     login = f"{_quote_name(credential.user)}{password}@{_easy(credential)}"
-    return f"JAVA_TOOL_OPTIONS={shlex.quote(_trust(credential))} {shlex.join(['sql', '-L', login])}"
+    words = shlex.join(["sql", "-L", login])
+    options = " ".join([f"-D{name}={value}" for name, value in _trust(credential).items()])
+    return f"JAVA_TOOL_OPTIONS={shlex.quote(options)} {words}" if options else words
 
 
 def carried_line(host: str, port: int, database: str) -> str:
@@ -36,9 +40,15 @@ def _quote_name(text: str) -> str:
     return f'"{text}"'
 
 
-def _trust(credential: NativeCredential) -> str:
-    """Return the options of Java by which its driver trusts the gateway's authority."""
-    return f"-Djavax.net.ssl.trustStore={credential.authority_file} -Djavax.net.ssl.trustStoreType=PEM"
+def _trust(credential: NativeCredential) -> dict[str, str]:
+    """Return the properties of Java by which its driver trusts the gateway's own authority; none for the system's."""
+    if credential.authority is None:
+        return {}
+    return {
+        "javax.net.ssl.trustStore": _TRUST_STORE,
+        "javax.net.ssl.trustStoreType": "PKCS12",
+        "javax.net.ssl.trustStorePassword": _TRUST_PASSWORD,
+    }
 
 
 def _easy(credential: NativeCredential) -> str:
@@ -48,13 +58,8 @@ def _easy(credential: NativeCredential) -> str:
 
 def _jdbc(credential: NativeCredential) -> str:
     """Return the URL for Oracle's JDBC driver in thin mode, from version 23 on. User and password are settings."""
-    settings = {
-        "javax.net.ssl.trustStore": credential.authority_file,
-        "javax.net.ssl.trustStoreType": "PEM",
-        "oracle.net.CONNECT_TIMEOUT": str(_PATIENCE * 1000),
-    }
-    listed = "&".join([f"{name}={value}" for name, value in settings.items()])
-    return f"jdbc:oracle:thin:@{_easy(credential)}?{listed}"
+    listed = "&".join([f"{name}={value}" for name, value in _trust(credential).items()])
+    return f"jdbc:oracle:thin:@{_easy(credential)}" + (f"?{listed}" if listed else "")
 
 
 def _descriptor(credential: NativeCredential) -> str:
@@ -73,6 +78,7 @@ def _python(credential: NativeCredential) -> str:
         "dsn": _easy(credential),
     }
     lines = [f"    {name}={json.dumps(value)}," for name, value in settings.items()]
+    lines.append(f"    tcp_connect_timeout={_PATIENCE},")
     lines.append(f"    ssl_context=ssl.create_default_context(cafile={json.dumps(credential.authority_file)}),")
     return "\n".join(["oracledb.connect(", *lines, ")"])
 

@@ -128,6 +128,7 @@ ORACLEDB = ProtocolSpec(
     title="Oracle",
     servers="Oracle Database",
     type="database",
+    aliases=("oracle",),
     port=7521,
     has_cancel=False,
     keys=TargetKeys(

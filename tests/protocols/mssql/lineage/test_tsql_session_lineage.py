@@ -119,6 +119,7 @@ def test_attack_temporary_table_is_unknown_after_code_that_can_change_it(text: s
         "create or alter view orders as select 1 as note",
         "select from where (",
         "use other",
+        "exec sp_MSforeachtable 'create view orders as select email as note from users'",
     ],
 )
 def test_attack_lineage_is_unknown_after_a_text_that_can_replace_the_table(text: str) -> None:
@@ -161,11 +162,21 @@ def test_names_of_the_snapshots_database_stay_known_after_use() -> None:
     assert origins(of, "select email from users", "email") == [None]
 
 
+@pytest.mark.parametrize("name", ["other.sys.sp_executesql", "other..sp_executesql", "[master].dbo.sp_executesql"])
+def test_attack_text_that_runs_in_another_database_is_unknown(name: str) -> None:
+    query = "N'select note from orders'"
+    assert origins(session(), f"exec {name} {query}", "note") == [None]
+    assert origins(session(), f"exec shop.sys.sp_executesql {query}", "note") == ["orders.note"]
+    prepares = name.replace("executesql", "prepexec")
+    assert origins(session(), f"declare @h int exec {prepares} @h output, null, {query}", "note") == [None]
+
+
 def test_attack_default_schema_is_unknown_as_another_user() -> None:
     both = target(USERS, relation("users", "id email", "app"), STAFF)
-    of = session("execute as user = 'x'", schema=both)
-    assert origins(of, "select email from users", "email") == [None]
-    assert origins(of, "select email from dbo.users", "email") == ["users.email"]
+    for text in ("execute as user = 'x'", "alter user x with default_schema = app"):
+        of = session(text, schema=both)
+        assert origins(of, "select email from users", "email") == [None]
+        assert origins(of, "select email from dbo.users", "email") == ["users.email"]
 
 
 def test_cursors_are_known_unless_they_read_temporary_tables() -> None:

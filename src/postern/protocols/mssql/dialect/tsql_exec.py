@@ -46,6 +46,11 @@ class ExecCall:
     result: str = ""
 
     @property
+    def database(self) -> str:
+        """Return the database in a procedure's name, in which it runs; empty if there is none."""
+        return self.name[-3] if len(self.name) > 2 else ""
+
+    @property
     def procedure(self) -> str:
         """Return the name of one of the server's own procedures, in lower case; empty for any other."""
         if not self.name or len(self.name) > 3:

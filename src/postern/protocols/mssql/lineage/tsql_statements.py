@@ -13,7 +13,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from postern.domain.rules.statement import Effect, ObjectKind
+from postern.domain.rules.statement import Effect
 from postern.inspection.lineage import relations as rel
 from postern.inspection.lineage.lineage_resolver import LineageResolver
 from postern.inspection.lineage.scope import (
@@ -29,13 +29,11 @@ from postern.inspection.lineage.scope import (
     union,
 )
 from postern.inspection.sql.identifier_folding import fold_identifier
-from postern.inspection.sql.judging import Draft, Judging, add_defined_object, by_first_words, verb_of
-from postern.inspection.sql.sql_calls import called_at
+from postern.inspection.sql.judging import Judging, by_first_words, verb_of
 from postern.inspection.sql.sql_tokens import (
     SqlToken,
     SqlTokenKind,
     UnreadableSql,
-    closing,
     dotted_name,
     key_at,
     word,
@@ -55,6 +53,7 @@ from postern.protocols.mssql.dialect.tsql_texts import (
 from postern.protocols.mssql.dialect.tsql_views import query_of_view
 from postern.protocols.mssql.lineage import tsql_builtins as builtins
 from postern.protocols.mssql.lineage.tsql_changes import TsqlChange
+from postern.protocols.mssql.lineage.tsql_definitions import TsqlDefinitions
 from postern.protocols.mssql.lineage.tsql_lineage_catalogue import (
     DEFAULT_SCHEMA,
     Outs,
@@ -72,7 +71,6 @@ from postern.protocols.mssql.lineage.tsql_spelling import spell_query
 _ROUNDS: Final = 8  # readings of a batch with a loop
 _DEEPEST: Final = 4  # texts that run texts
 _ANY: Final = (Out(None, NOTHING, many=True),)
-_CHANGED: Final = frozenset({ObjectKind.TABLE, ObjectKind.FUNCTION})
 _NO_SCHEMA: Final[tuple[str, ...]] = ()
 
 
@@ -120,7 +118,8 @@ class TsqlStatements:
         self._work = work or WorkBudget()
         self._depth = depth
         self._repeats = repeats
-        self._judging = Judging(words.GRAMMAR, words.FUNCTIONS, catalogue.schema)
+        judging = Judging(words.GRAMMAR, words.FUNCTIONS, catalogue.schema)
+        self._definitions = TsqlDefinitions(self._memory, judging, self._pure)
         self._variables = BatchVariables(parameters)
         self._texts = BatchTexts()
         self._answers: dict[Outs, None] = {}
@@ -163,7 +162,7 @@ class TsqlStatements:
             self._texts = texts_of_batch(batch)
             for tokens in pieces:
                 if creates_code(tokens):
-                    self._define(tokens)
+                    self._definitions.define(tokens)
                     break
                 self._statement(tokens)
                 self._texts.learn(tokens)
@@ -196,7 +195,7 @@ class TsqlStatements:
         elif entry[0][0] in _READERS:
             _READERS[entry[0][0]](self, tokens)
         elif entry[1] & {Effect.DDL, Effect.GRANT} or entry[0] == ("UPDATE", "STATISTICS"):
-            self._define(tokens)
+            self._definitions.define(tokens)
         else:
             self._other(tokens, entry[1])
 
@@ -377,7 +376,10 @@ class TsqlStatements:
         return union(found)
 
     def _run_unknown(self, call: ExecCall) -> None:
-        """Record a procedure of the target, which can read and change temporary tables and cursors."""
+        """Record a procedure of the target, which can read and change temporary tables and cursors. Those of the
+        server's own that are not listed can run the texts of their arguments: sp_MSforeachtable, for example."""
+        if call.procedure.startswith("sp_ms"):
+            self._memory.lose()
         self._memory.lose_temporary()
         self._assign_outputs(call, None)
         self._answer(LOST)
@@ -410,6 +412,8 @@ class TsqlStatements:
             self._assign_outputs(call, None)
             self._answer(LOST)
             return
+        if not self._is_own_database(call.database):
+            self._memory.change(elsewhere=True)
         outputs: list[Sources] = [self.control]
         for text in texts:
             inner = TsqlStatements(
@@ -454,7 +458,7 @@ class TsqlStatements:
                 raise UnreadableSql("it declares something that is not a variable")
             place = 1 + (key_at(part, 1) == "AS")
             if key_at(part, place) == "TABLE":
-                self._memory.temps.setdefault(variable_name(part[0]), self._columns_of_definition(part[place + 1 :]))
+                self._memory.temps.setdefault(variable_name(part[0]), self._definitions.columns_of(part[place + 1 :]))
                 continue
             equals = next((at for at, token in enumerate(part) if token.key == "="), len(part))
             if equals < len(part):
@@ -530,65 +534,17 @@ class TsqlStatements:
             self._memory.change(queried=True)
 
     def _use(self, tokens: list[SqlToken]) -> None:
-        database = self._catalogue.schema.database
-        if len(tokens) != 2 or not database or fold_identifier(tokens[1].text) != fold_identifier(database):
+        if len(tokens) != 2 or not tokens[1].text or not self._is_own_database(tokens[1].text):
             self._memory.change(elsewhere=True)
 
-    def _define(self, tokens: list[SqlToken]) -> None:
-        """Analyse CREATE, ALTER, DROP and their like: what they name means something else from now on."""
-        draft = Draft("")
-        kind = add_defined_object(self._judging, draft, tokens)
-        if tokens[0].key in ("GRANT", "DENY", "REVOKE", "ADD", "ENABLE", "DISABLE") or kind in builtins.HARMLESS_KINDS:
-            return
-        names = frozenset(fold_identifier(name.name) for name in draft.objects if name.kind in _CHANGED)
-        temporary = {name for name in names if name.startswith("#")}
-        for name in temporary:
-            self._define_temporary(tokens, name)
-        changed = names - temporary
-        if tokens[0].key == "TRUNCATE" or (temporary and not changed):
-            return
-        is_schema = kind in ("SCHEMA", "TYPE", "SEQUENCE") and key_at(tokens, 0) != "ALTER"
-        if not changed and not is_schema:
-            self._memory.change(everything=True)
-        self._memory.flags = replace(self._memory.flags, names=self._memory.flags.names | changed)
-
-    def _define_temporary(self, tokens: list[SqlToken], name: str) -> None:
-        if tokens[0].key == "CREATE" and not name.startswith("##"):
-            opening = next((at for at, token in enumerate(tokens) if token.key == "("), len(tokens))
-            outs = self._columns_of_definition(tokens[opening:])
-            self._memory.temps[name] = merge_outs(self._memory.temps.get(name), outs)
-        elif tokens[0].key == "ALTER" and name in self._memory.temps:
-            sources = merge_sources(self._memory.temps[name]) if self._calls_nothing(tokens) else None
-            self._memory.temps[name] = (Out(None, sources, many=True),)
-        elif tokens[0].key == "CREATE":
-            self._memory.temps[name] = LOST
-
-    def _columns_of_definition(self, tokens: Sequence[SqlToken]) -> Outs:
-        """Return the columns of a new table, from the bracket before them. A computed column may show any other, and a
-        default what a function of the target returns."""
-        if key_at(tokens, 0) != "(":
-            return LOST
-        outs: list[Out] = []
-        for part in split(tokens[1 : closing(tokens, 0)]):
-            if not part or part[0].key in _CONSTRAINTS:
-                continue
-            is_plain = part[0].is_name and self._calls_nothing(part)
-            if key_at(part, 1) == "AS" or not is_plain:
-                return _ANY if is_plain else LOST
-            outs.append(Out(column_name(part[0].text), NOTHING))
-        return tuple(outs)
-
-    def _calls_nothing(self, tokens: Sequence[SqlToken]) -> bool:
-        """Return whether all functions in a definition, and types with a length, are the server's own."""
-        return all(
-            self._pure(tuple([each.text for each in tokens[start:bracket] if each.key != "."]))
-            for start, bracket in called_at(tokens, builtins.CALLS)
-        )
+    def _is_own_database(self, name: str) -> bool:
+        """Return whether a name is that of the snapshot's database, or none at all."""
+        database = self._catalogue.schema.database
+        return not name or (bool(database) and fold_identifier(name) == fold_identifier(database))
 
 
 _ONE: Final = SqlToken(SqlTokenKind.NUMBER, "1")
 _BLOCKS: Final = frozenset({"TRY", "CATCH", "TRAN", "TRANSACTION", "DISTRIBUTED", "DIALOG", "CONVERSATION"})
-_CONSTRAINTS: Final = frozenset({"CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN", "INDEX", "PERIOD"})
 
 
 def _only_batch(text: str) -> list[SqlToken]:

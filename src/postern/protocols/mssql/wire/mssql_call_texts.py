@@ -106,12 +106,21 @@ def values_of(parameters: list[RpcParameter]) -> tuple[bytes | None, ...]:
     return tuple(values)
 
 
+def _names_database(name: str) -> bool:
+    """Return whether the name of a procedure has a database, in which it runs."""
+    return len(name.split(";")[0].split(".")) > 2
+
+
 def read_call(call: RpcCall, slot: MssqlPendingResponse, queue: MssqlResponseQueue) -> CallReading | None:
     """Return what a call runs, and note in `slot` what its response means; None if it runs nothing."""
     number = call.number or system_number(call.name)
     if number in HARMLESS:
         _end_handle(call, number, queue)
         return None
+    if number in r.NAMES and _names_database(call.name):
+        reading = _unreadable(call, f"{r.NAMES[number]} is called in a database, so its statement is of that one")
+        reading.hint = "Call it by its name alone, after USE of that database."
+        return reading
     if number in _STATEMENT_AT:
         reading = _read_statement(call, number, slot, queue)
     elif number in _HANDLE_AT:

@@ -100,14 +100,14 @@ class _BlockReader:
 
     def _add(self, kind: PartKind, tokens: Sequence[SqlToken], names: LocalNames) -> None:
         if tokens:
-            self.parts.append(BlockPart(kind, tuple(tokens), names))
+            self.parts.append(BlockPart(kind, tuple(tokens), names.view()))
 
     # Blocks
 
     def _labels(self, names: LocalNames) -> None:
         while self._key() == "<<":
             self._at += 1
-            names.declare(self._name(), LocalKind.PLAIN)
+            names.declare_label(self._name())
             self._expect(">>")
 
     def _block(self, names: LocalNames) -> None:

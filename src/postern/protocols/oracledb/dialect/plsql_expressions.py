@@ -29,9 +29,11 @@ BARE: Final = words_of(
 )
 _OPERATORS: Final = words_of(
     """
-    AND OR NOT IS IN LIKE LIKEC LIKE2 LIKE4 BETWEEN ESCAPE MOD CASE WHEN THEN ELSE END AS PRIOR ALL ANY SOME DISTINCT
+    AND OR NOT IS IN LIKE BETWEEN MOD CASE WHEN THEN ELSE END ALL ANY DISTINCT
     """
 )
+# Operators that can be names, too: they follow a value.
+_SOFT_OPERATORS: Final = words_of("LIKEC LIKE2 LIKE4 ESCAPE AS MULTISET SUBMULTISET MEMBER OF A SET EMPTY")
 # Words that a query has, and no expression.
 _OF_QUERIES: Final = words_of("SELECT FROM WHERE INSERT UPDATE DELETE MERGE INTO BEGIN DECLARE LOOP IF EXISTS WITH")
 _LITERALS: Final = frozenset({"DATE", "TIMESTAMP", "INTERVAL"})
@@ -92,9 +94,13 @@ def _foreign(
             return None
         if before == "AS" and token.key in SCALARS:
             return None
+        if token.key in _SOFT_OPERATORS and _follows_value(tokens, place) and after != ".":
+            return None
         if _is_unit(tokens, place):
             return None
     kind = names.kind(local_name(token))
+    if kind is None and count == 2 and after != "(" and names.is_label(local_name(token)):
+        return None if names.kind(local_name(name.tokens[-1])) is LocalKind.PLAIN else name
     if kind is None:
         if token.key in _OF_QUERIES and count == 1:
             raise UnreadableSql("a query in an expression is not understood")
@@ -107,6 +113,14 @@ def _foreign(
     method = name.tokens[-1].key
     is_field = kind is LocalKind.PLAIN and count == 2 and (after != "(" or method in _METHODS)
     return None if is_field or (count == 2 and method in _METHODS and kind is not LocalKind.CODE) else name
+
+
+def _follows_value(tokens: Sequence[SqlToken], place: int) -> bool:
+    """Return whether a word is after a value, so that it cannot be one itself."""
+    before = tokens[place - 1] if place else None
+    if before is None or before.key in _OPERATORS | _SOFT_OPERATORS:
+        return False
+    return before.kind is not SqlTokenKind.SYMBOL or before.key == ")"
 
 
 def _is_unit(tokens: Sequence[SqlToken], place: int) -> bool:

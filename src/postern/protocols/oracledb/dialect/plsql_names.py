@@ -20,14 +20,38 @@ class LocalKind(Enum):
 
 @dataclass
 class LocalNames:
-    """The names that can be used at one place of a block, in upper case. Names in quotes are not declared here: they
-    count as names of the target."""
+    """The names that can be used at one place of a block, in upper case. Each can be used from its declaration on."""
 
     outer: LocalNames | None = None
-    _kinds: dict[str, LocalKind] = field(default_factory=dict)
+    _kinds: dict[str, tuple[int, LocalKind]] = field(default_factory=dict)  # with their order
     _types: set[str] = field(default_factory=set)
     _texts: dict[str, str | None] = field(default_factory=dict)
     _collections: set[str] = field(default_factory=set)  # types, and values of these
+    _labels: set[str] = field(default_factory=set)
+    _count: int | None = None  # of declarations that this view has; None for all
+
+    def view(self) -> LocalNames:
+        """Return the names as they are now, without those that are declared later."""
+        outer = None if self.outer is None else self.outer.view()
+        shared = (self._kinds, self._types, self._texts, self._collections, self._labels)
+        return LocalNames(outer, *shared, _count=len(self._kinds))
+
+    def _level(self, name: str) -> LocalNames | None:
+        """Return the innermost level that declares a name."""
+        level: LocalNames | None = self
+        while level is not None:
+            if level._declares(name):
+                return level
+            level = level.outer
+        return None
+
+    def _declares(self, name: str) -> bool:
+        declared = self._kinds.get(name)
+        return declared is not None and (self._count is None or declared[0] < self._count)
+
+    def kind(self, name: str) -> LocalKind | None:
+        level = self._level(name)
+        return None if level is None else level._kinds[name][1]
 
     def keep_text(self, token: SqlToken, text: str | None) -> None:
         """Record the text of a constant, None if it is unknown."""
@@ -36,23 +60,18 @@ class LocalNames:
     def text(self, token: SqlToken) -> str | None:
         """Return the text of a constant; None for any other name."""
         name = local_name(token)
-        level: LocalNames | None = self
-        while level is not None:
-            if name in level._kinds:
-                return level._texts.get(name)
-            level = level.outer
-        return None
-
-    def kind(self, name: str) -> LocalKind | None:
-        level: LocalNames | None = self
-        while level is not None:
-            if name in level._kinds:
-                return level._kinds[name]
-            level = level.outer
-        return None
+        level = self._level(name)
+        return None if level is None else level._texts.get(name)
 
     def declare(self, token: SqlToken, kind: LocalKind) -> None:
-        self._kinds[local_name(token)] = kind
+        self._kinds.setdefault(local_name(token), (len(self._kinds), kind))
+
+    def declare_label(self, token: SqlToken) -> None:
+        """Declare a label, which hides no function."""
+        self._labels.add(local_name(token))
+
+    def is_label(self, name: str) -> bool:
+        return name in self._labels or (self.outer is not None and self.outer.is_label(name))
 
     def declare_value(self, token: SqlToken, type_of: Sequence[SqlToken]) -> None:
         """Declare a variable or a parameter of a type."""
@@ -63,17 +82,14 @@ class LocalNames:
     def is_collection(self, token: SqlToken) -> bool:
         """Return whether a name is that of a declared type of collections, or of a value of one."""
         name = local_name(token)
-        level: LocalNames | None = self
-        while level is not None:
-            if name in level._kinds:
-                return name in level._collections
-            level = level.outer
-        return False
+        level = self._level(name)
+        return level is not None and name in level._collections
 
     def declare_type(self, token: SqlToken, definition: Sequence[SqlToken]) -> None:
         """Declare a type. One is plain if everything in it is."""
+        is_plain = self._is_plain_definition(definition)
         self.declare(token, LocalKind.OBJECT)
-        if self._is_plain_definition(definition):
+        if is_plain:
             self._types.add(local_name(token))
         if key_at(definition, 0) in ("TABLE", "VARRAY", "VARYING"):
             self._collections.add(local_name(token))
@@ -89,12 +105,8 @@ class LocalNames:
         return LocalKind.PLAIN if is_plain and "." not in listed else LocalKind.OBJECT
 
     def _has_type(self, name: str) -> bool:
-        level: LocalNames | None = self
-        while level is not None:
-            if name in level._kinds:
-                return name in level._types
-            level = level.outer
-        return False
+        level = self._level(name)
+        return level is not None and name in level._types
 
     def _is_plain_definition(self, definition: Sequence[SqlToken]) -> bool:
         first = key_at(definition, 0)

@@ -53,6 +53,7 @@ class OraclePendingAnswer:
         "exchange",
         "fetches",
         "flushing",
+        "is_headed",
         "is_noted",
         "last_row",
         "noted",
@@ -74,6 +75,7 @@ class OraclePendingAnswer:
         self.returned = 0
         self.row_layout: RowLayout | None = None
         self.fetches = False
+        self.is_headed = False  # the columns of its rows have been judged
         self.is_noted = False  # the recording has a note about this answer, with the columns `noted`
         self.noted: RowLayout | None = None
         cursor = self.cursor
@@ -117,14 +119,7 @@ def read_answer_message(
     elif kind == c.SERVER_PIGGYBACK:
         read_server_piggyback(reader)
     elif kind == c.IMPLICIT_RESULTS:
-        count = reader.ub4()
-        if count > _MAX_RESULTS:
-            raise ProtocolViolation(f"the target sent {count} results at once")
-        nested: list[NestedCursor] = []
-        for _ in range(count):
-            reader.skip(reader.ub1())
-            nested.append(read_nested(reader, layout))
-        store_nested(nested, answer, cursors)
+        store_nested(_read_implicit_results(reader, layout), answer, cursors)
     else:
         raise ProtocolViolation(f"the target sent a message of type {kind}, which is not known in an answer")
 
@@ -272,6 +267,35 @@ def read_server_piggyback(reader: TtcReader) -> None:
     elif code == _SIGNATURE:
         for _ in range(3):
             reader.ub8()
+
+
+def described_columns(
+    kind: int, reader: TtcReader, answer: OraclePendingAnswer, layout: TtcLayout
+) -> tuple[OracleColumn, ...] | None:
+    """Return the columns that a message describes, or those of rows that are to come without a description; None if
+    there are none. Raises TtcIncomplete and ProtocolViolation."""
+    if kind == c.DESCRIBE_INFO:
+        reader.skip_clr()
+        return read_description(reader, layout)
+    nested: list[NestedCursor] = []
+    if kind == c.IMPLICIT_RESULTS:
+        nested = _read_implicit_results(reader, layout)
+    elif kind == c.ROW_DATA and not answer.fetches:
+        nested = read_out_values(reader, answer, layout).nested
+    elif answer.fetches and not answer.is_headed and answer.row_layout is not None and answer.call.executes:
+        return answer.row_layout.oracle
+    return tuple([column for cursor in nested for column in cursor.columns]) or None
+
+
+def _read_implicit_results(reader: TtcReader, layout: TtcLayout) -> list[NestedCursor]:
+    count = reader.ub4()
+    if count > _MAX_RESULTS:
+        raise ProtocolViolation(f"the target sent {count} results at once")
+    nested: list[NestedCursor] = []
+    for _ in range(count):
+        reader.skip(reader.ub1())
+        nested.append(read_nested(reader, layout))
+    return nested
 
 
 class OutValues:

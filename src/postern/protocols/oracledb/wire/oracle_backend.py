@@ -20,12 +20,14 @@ from postern.protocols.oracledb.wire import tns_packets as tns
 from postern.protocols.oracledb.wire import ttc_codes as c
 from postern.protocols.oracledb.wire.oracle_answers import (
     OraclePendingAnswer,
+    described_columns,
     read_answer_message,
     read_out_values,
     read_row_header,
     store_nested,
 )
 from postern.protocols.oracledb.wire.oracle_cursors import OracleCursors
+from postern.protocols.oracledb.wire.oracle_headings import OracleHeading
 from postern.protocols.oracledb.wire.oracle_notes import AnswerNote
 from postern.protocols.oracledb.wire.oracle_output import (
     LobText,
@@ -79,6 +81,7 @@ class OracleBackend(Wire):
         self._lob: list[bytes] | None = None  # its chunks, where they are collected
         self._lob_size = 0
         self._judged: OracleErrorText | None = None
+        self._headed = False  # the description in the next message has been judged
         self._violation: ProtocolViolation | None = None
 
     def feed_target(self, data: bytes) -> None:
@@ -259,6 +262,10 @@ class OracleBackend(Wire):
         if self._in_chunks:
             return self._read_chunk(answer, pieces)
         kind = buf[start]
+        headed = self._headed
+        self._headed = False
+        if self.wants.headings and not headed and not self.cutting and self._judge_heading(kind, answer, pieces):
+            return False
         if kind == c.ROW_DATA:
             return self._read_rows(answer, pieces)
         reader = TtcReader(buf, start + 1)
@@ -289,6 +296,19 @@ class OracleBackend(Wire):
             self._move_on(reader)
         else:
             self._pass(reader)
+        return True
+
+    def _judge_heading(self, kind: int, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
+        """Have the columns judged that the next message describes. Return False if it describes none."""
+        columns = described_columns(kind, TtcReader(self._buf, self._pos + 1), answer, self.layout)
+        if columns is None:
+            return False
+        self._headed = answer.is_headed = True
+        call = answer.call
+        runs = call.function != c.EXECUTE or bool(call.options & c.OPTION_EXECUTE)
+        prepared = "" if runs or call.statement is None else call.statement.text
+        self._flush(pieces)
+        pieces.append(OracleHeading(answer.exchange, columns, prepared))
         return True
 
     def _pass(self, reader: TtcReader) -> None:

@@ -44,8 +44,13 @@ class RowLayout:
     def __init__(self, columns: tuple[OracleColumn, ...], layout: TtcLayout) -> None:
         self.oracle: Final = columns
         self.layout: Final = layout
-        self.columns: Final[tuple[Column, ...]] = tuple([_column(column) for column in columns])
+        self.columns: Final[tuple[Column, ...]] = describe_columns(columns)
         self.kinds: Final[list[int]] = [_kind(column) for column in columns]
+
+
+def describe_columns(columns: tuple[OracleColumn, ...]) -> tuple[Column, ...]:
+    """Return the columns as interceptors see them."""
+    return tuple([_column(column) for column in columns])
 
 
 def _column(column: OracleColumn) -> Column:

@@ -7,11 +7,14 @@ recording.
 
 from __future__ import annotations
 
+from typing import Final
+
 from postern.interception.events import Completed, Output, Rows
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.oracledb.wire import tns_packets as tns
 from postern.protocols.oracledb.wire import ttc_codes as c
 from postern.protocols.oracledb.wire.oracle_frontend import SCHEMA, OracleFrontend, error_number
+from postern.protocols.oracledb.wire.oracle_headings import OracleHeading
 from postern.protocols.oracledb.wire.oracle_output import (
     LobText,
     OracleErrorText,
@@ -29,6 +32,13 @@ _KILLED, _ACCESS_ENDED, _SHUTDOWN, _VIOLATION = "57014", "28000", "57P01", "08P0
 # The SQLSTATE of a fatal error, and the error of Oracle Database instead of it. Clients read these as the end of the
 # session: 28 killed, 1012 not logged on, 1089 shutdown in progress, 3106 fatal communication error.
 _FAREWELLS = {_KILLED: 28, _ACCESS_ENDED: 1012, _SHUTDOWN: 1089, _VIOLATION: 3106}
+
+
+_HIDDEN: Final = Refuse(
+    "masking",
+    "the columns of this result depend on values that are masked, so they are not shown",
+    "Select from the tables in a statement of its own.",
+)
 
 
 class OracleWire(OracleFrontend):
@@ -77,8 +87,17 @@ class OracleWire(OracleFrontend):
         return bool(self.pieces)
 
     def render(self, event: Rows | Output) -> bytes:
+        if isinstance(event, OracleHeading):
+            return self._hide(event) if event.is_hidden else b""  # the message passes next
         assert isinstance(event, OracleRows | OracleErrorText | OracleWarning | LobText)
         return tns.data_packets(event.encode(), self.sdu)
+
+    def _hide(self, heading: OracleHeading) -> bytes:
+        """Refuse an answer whose description may not be shown."""
+        tag = "" if self.answer is None else self.answer.tag
+        code = f"ORA-{c.INSUFFICIENT_PRIVILEGES:05d}"
+        self.pieces.append(Completed(heading.exchange, tag, None, code, _HIDDEN.message))
+        return self.abort_response(heading, _HIDDEN)
 
     def abort_response(self, event: Rows | Output, refusal: Refuse) -> bytes:
         if isinstance(event, OracleErrorText):

@@ -465,10 +465,8 @@ def read_bind_value(reader: TtcReader, bind: OracleColumn) -> bytes | None:
         reader.skip_clr()
         return LOB_TEXT
     if kind in (c.CURSOR, c.RESULT_SET):
-        # One byte of length, then a number of that size. A cursor that is not open has the number 0, without a size.
+        # The number 1, and the number of the cursor. One that is not open has a byte of 0 instead of both values.
         if reader.ub1() and reader.ub1():
-            reader.pos -= 1
-            reader.skip(reader.ub1())
             reader.ub4()
         return None
     if kind == c.OBJECT:
