@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import ssl
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import oracledb
 import pytest
 from tests.e2e.test_oracle_direct import ANSWERS, CLIENTS, LEVELS, NOT_TRIED, program, run
+from tests.e2e.test_waiting_clients import person, waiting
 from tests.support.certificates import issue
 from tests.support.gateway import Gateway
 from tests.support.oracle_gateway import ask_directly, ask_oracle, connect_oracle, oracle_connection, plain_dsn
@@ -19,6 +21,7 @@ from tests.support.postgres import free_port
 from tests.support.tcp_gateway import local_port
 
 from postern.domain.identity.credential import Issued
+from postern.domain.rules.guardrail import Action, Rule, RuleType
 from postern.domain.sessions.results import Finished, ResultColumns, Row
 from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import Connection
@@ -181,6 +184,22 @@ def test_client_of_a_local_port_needs_no_credential(gateway: Gateway, books: Iss
             assert ask_oracle(client, "select name from people where id = 1") == [("Ann",)]
         with pytest.raises(oracledb.DatabaseError, match="the password of this local port is 'postern'"):
             oracledb.connect(user="anyone", password="other", dsn=dsn)
+
+
+def test_cancelled_statement_that_is_held_does_not_run(gateway: Gateway, server: OracleTestServer) -> None:
+    connection = oracle_connection(gateway, "watched", server)
+    rule = Rule(RuleType.PATTERN_MATCH, (), "delete", "four eyes", action=Action.REVIEW)
+    fields = {"name": "oracle eyes", "input": (rule,), "connection_ids": (str(connection.id),)}
+    gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
+    ann = person(gateway, "oracle-ann@example.com", "dev")
+    with connect_oracle(gateway, gateway.credential("watched", principal=ann)) as client:
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(ask_oracle, client, "delete from people")
+            waiting(gateway, ann)
+            client.cancel()
+            with pytest.raises(oracledb.DatabaseError, match="ORA-01013"):
+                running.result(60)
+        assert ask_oracle(client, "select count(*) from people") == [(2,)]
 
 
 @pytest.fixture(scope="module")

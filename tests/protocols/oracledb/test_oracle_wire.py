@@ -333,8 +333,47 @@ def test_break_of_a_running_call() -> None:
     )
 
 
-def test_break_without_a_call_is_discarded() -> None:
-    check_script(oracle_links(), client(om.marker(3)), client(om.marker(2)), *query())
+CANCELLED = encode_error(1013, "ORA-01013: user requested cancel of current operation\n", 0)
+
+
+def test_break_after_the_answer_is_answered_by_the_gateway() -> None:
+    check_script(
+        oracle_links(),
+        client(om.marker(3), to_client=om.marker(1)),
+        client(om.marker(2), to_client=om.marker(2) + om.data(CANCELLED)),
+        client(om.marker(2)),  # of nothing
+        *query(),
+    )
+
+
+def test_error_of_a_refused_answer_comes_at_its_end() -> None:
+    """Else the client would send its next call while the target still sends the rest."""
+    link = oracle_links(Withholds())()
+    link.receive(Side.CLIENT, om.data(om.execute(TEXT)))
+    begin = om.describe(*COLUMNS) + om.row_header() + row(b"secret-1")
+    sent = b"".join([e.data for e in link.receive(Side.TARGET, om.data(begin)) if isinstance(e, Send)])
+    assert b"ORA-01031" not in sent
+    assert link.awaiting_response
+    end = link.receive(Side.TARGET, om.data(row(b"Ada"), om.no_more(1)))
+    assert b"ORA-01031" in b"".join([e.data for e in end if isinstance(e, Send)])
+    assert not link.awaiting_response
+
+
+def test_break_of_a_refused_answer_cancels_it() -> None:
+    link = oracle_links(Withholds())()
+    link.receive(Side.CLIENT, om.data(om.execute(TEXT)))
+    link.receive(Side.TARGET, om.data(om.describe(*COLUMNS) + om.row_header() + row(b"secret-1")))
+    end = om.failed(1013, "user requested cancel of current operation")
+    for side, data, other in (
+        (Side.CLIENT, om.marker(3), om.marker(3)),
+        (Side.TARGET, om.data(row(b"secret-2")) + om.marker(1), om.marker(1)),
+        (Side.CLIENT, om.marker(2), om.marker(2)),
+        (Side.TARGET, om.marker(2) + om.data(end), om.marker(2) + om.data(end)),
+    ):
+        effects = link.receive(side, data)
+        sent = b"".join([effect.data for effect in effects if isinstance(effect, Send)])
+        assert messages(sent) == messages(other)
+    assert not link.awaiting_response
 
 
 def test_logoff_ends_the_session() -> None:

@@ -16,6 +16,7 @@ from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import MAX_ROWS, Completed
+from postern.interception.verdicts import Refuse
 from postern.protocols.oracledb.wire import tns_packets as tns
 from postern.protocols.oracledb.wire import ttc_codes as c
 from postern.protocols.oracledb.wire.oracle_answers import (
@@ -33,16 +34,15 @@ from postern.protocols.oracledb.wire.oracle_output import (
     LobText,
     OracleErrorText,
     OracleWarning,
-    encode_error,
     read_error,
-    refusal_text,
+    refusal_error,
 )
 from postern.protocols.oracledb.wire.oracle_rows import OracleRows, RowLayout, after_value, walk_row, walk_value
 from postern.protocols.oracledb.wire.ttc_buffers import LONG, TtcIncomplete, TtcReader
 from postern.protocols.oracledb.wire.ttc_calls import LobCall, OracleCall
 from postern.protocols.oracledb.wire.ttc_columns import NestedCursor
 from postern.protocols.oracledb.wire.ttc_negotiation import TtcLayout
-from postern.protocols.wire_base import Piece, RedactedOutput, Reply, Wants, Wire
+from postern.protocols.wire_base import Piece, RedactedOutput, Wants, Wire
 
 _MAX_CONTROL: Final = 64  # bytes of a CONTROL packet
 # Within data of a LOB that passes in parts, the client could not be sent an error.
@@ -62,7 +62,8 @@ class OracleBackend(Wire):
         self.answer: OraclePendingAnswer | None = None
         self.status = 0  # the flags of the last call
         self.sequence = 0  # the number of the last call
-        self.cutting = False  # the client has an error in place of this answer; its rest is discarded
+        self.cutting = False  # the rest of this answer is discarded
+        self.refusal: Refuse | None = None  # the client gets it as an error at the end of the answer that is discarded
         self.has_more_rows = False  # of the last query, as its last answer said
         self.interrupts = 0  # breaks of the client that reached the target, and have had no effect yet
         self.resets_owed = 0  # markers of the target that the client answers
@@ -140,7 +141,14 @@ class OracleBackend(Wire):
             if not pieces:
                 raise
             self._violation = error
+        if not pieces:
+            pieces, self.pieces = self.pieces, pieces
         return pieces
+
+    def cut(self, refusal: Refuse) -> None:
+        """Discard the rest of the answer. The client gets the error at its end, so that it sends no call before."""
+        self.cutting = True
+        self.refusal = refusal
 
     def _step(self, pieces: list[Piece]) -> bool:
         """Read one message, or a block of rows. Return False if an event must be evaluated first, or bytes are
@@ -201,11 +209,9 @@ class OracleBackend(Wire):
                 raise ProtocolViolation("the target sent a marker without a call")
             self.answer = OraclePendingAnswer(OracleCall(c.PING), self.layout)
         self.interrupts = 0
-        if self.cutting:
-            # The client has its error already.
-            if self._resetting:
-                pieces.append(Reply(tns.marker(tns.RESET)))
-            return
+        # After a break, the answer has an error alone.
+        self.cutting = False
+        self.refusal = None
         if self._resetting:
             self.resets_owed += 1
         pieces.append(tns.marker(packet.marker))
@@ -329,6 +335,10 @@ class OracleBackend(Wire):
         answer = self.answer
         if answer is not None and answer.cursor is not None:
             answer.cursor.keep_last(answer.last_row)
+        if self.refusal is not None:
+            error = tns.data_packets(refusal_error(self.refusal, self.next_sequence, self.status), self.sdu)
+            self.pieces.append(error)
+            self.refusal = None
         self.answer = None
         self.cutting = False
         if self._pos < len(self._buf):
@@ -571,14 +581,11 @@ class OracleBackend(Wire):
     def _withhold(self, pieces: list[Piece], text: str, hint: str) -> None:
         """Send an error instead of an answer that cannot be inspected, and discard the rest of it."""
         number = c.INSUFFICIENT_PRIVILEGES
-        error = encode_error(number, refusal_text(number, text, hint), self.next_sequence, self.status)
-        self._emit(error)
-        self._keep(b"", error)
         self._flush(pieces)
         if self.answer is not None and self.answer.exchange:
             pieces.append(Completed(self.answer.exchange, self.answer.tag, None, f"ORA-{number:05d}", text))
         self._lob = None
-        self.cutting = True
+        self.cut(Refuse("size", text, hint))
 
 
 def codec_of_lob(locator: bytes) -> str:

@@ -20,6 +20,7 @@ from postern.interception.verdicts import Refuse
 from postern.protocols.oracledb.wire import tns_packets as tns
 from postern.protocols.oracledb.wire import ttc_codes as c
 from postern.protocols.oracledb.wire.oracle_backend import OracleBackend, codec_of_lob
+from postern.protocols.oracledb.wire.oracle_output import encode_error
 from postern.protocols.oracledb.wire.ttc_buffers import TtcIncomplete
 from postern.protocols.oracledb.wire.ttc_calls import CallReader, LobCall, OracleCall
 from postern.protocols.oracledb.wire.ttc_negotiation import TtcLayout
@@ -29,6 +30,7 @@ _FLUSHED: Final = bytes((c.FLUSH_OUT_BINDS,))
 _MAX_DEFERRED: Final = 256 * 1024  # bytes of piggybacks that wait for a call
 _INVALID_CURSOR: Final = 1001
 _UNIMPLEMENTED: Final = 3001
+_CANCELLED: Final = "ORA-01013: user requested cancel of current operation\n"
 _PREPARED: Final = frozenset({"SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "MERGE", "DECLARE", "BEGIN", "CALL"})
 # A piggyback can change the schema. This is not a function of a call.
 SCHEMA: Final = -c.SET_SCHEMA
@@ -56,6 +58,7 @@ class OracleFrontend(OracleBackend):
         super().__init__(layout, wants, max_message, sdu)
         self.terminated = False
         self.logging_off = False
+        self.own_resets = 0  # breaks that the gateway has answered itself, and the client confirms
         self.deferred = b""  # piggybacks of calls that were refused, for the next one that is forwarded
         self._client = tns.TnsReader("client", True, tns.MAX_SDU)
         self._calls = CallReader(self.layout, self.cursors)
@@ -78,6 +81,13 @@ class OracleFrontend(OracleBackend):
     def midway(self) -> bool:
         """Return True if a call has arrived in part."""
         return self._have > 0
+
+    @property
+    def begins_with_break(self) -> bool:
+        """Return whether the next packet of the client is a break."""
+        if self._behind is not None:
+            return self._behind.type == tns.MARKER
+        return self._client.next_type == tns.MARKER
 
     def next_exchange(self) -> int:
         self._exchange += 1
@@ -126,12 +136,19 @@ class OracleFrontend(OracleBackend):
         if packet.type != tns.MARKER or not packet.marker:
             raise ProtocolViolation(f"the client sent a packet of type {packet.type} in the middle of a session")
         if packet.marker == tns.RESET:
-            if not self.resets_owed:
-                return b""
-            self.resets_owed -= 1
-            return tns.marker(tns.RESET)
-        if self.answer is None or self.cutting:
-            return b""  # the answer has been sent meanwhile
+            if self.resets_owed:
+                self.resets_owed -= 1
+                return tns.marker(tns.RESET)
+            if self.own_resets:
+                self.own_resets -= 1
+                error = encode_error(c.USER_CANCEL, _CANCELLED, self.sequence, self.status)
+                self.pieces.append(tns.marker(tns.RESET) + tns.data_packets(error, self.sdu))
+            return b""
+        if self.answer is None:
+            # The answer has been sent meanwhile, or its call was refused. The client waits for an answer to the break.
+            self.own_resets += 1
+            self.pieces.append(tns.marker(tns.BREAK))
+            return b""
         self.interrupts += 1
         return tns.marker(packet.marker)
 

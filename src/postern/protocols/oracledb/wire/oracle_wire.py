@@ -106,8 +106,12 @@ class OracleWire(OracleFrontend):
         if isinstance(event, OracleWarning):
             event.become(refusal)
             return self.render(event)
-        self.cutting = True
-        return tns.data_packets(refusal_error(refusal, self.next_sequence, self.status), self.sdu)
+        self.cut(refusal)
+        return b""
+
+    @property
+    def is_interrupted(self) -> bool:
+        return self.begins_with_break
 
     @property
     def discarding_response(self) -> bool:

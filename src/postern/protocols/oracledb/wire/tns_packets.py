@@ -112,6 +112,12 @@ class TnsReader:
         return cut_packet(buf, pos, size, self._peer)
 
     @property
+    def next_type(self) -> int:
+        """Return the type of the next packet, -1 if its header has not arrived."""
+        intake = self._intake
+        return intake.buf[intake.pos + 4] if len(intake.buf) - intake.pos >= HEAD else -1
+
+    @property
     def position(self) -> str:
         intake = self._intake
         if len(intake.buf) - intake.pos < HEAD:
