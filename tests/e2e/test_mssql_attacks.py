@@ -3,6 +3,8 @@ stays usable. The lineage behind them has attacks of its own in tests/bypass/mas
 
 from __future__ import annotations
 
+import asyncio
+import ssl
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +13,14 @@ import pytest
 from tests.support.gateway import Gateway
 from tests.support.mssql_gateway import ask_mssql, connect_pytds, mssql_connection
 from tests.support.mssql_server import SqlServer
+from tests.support.protocols import mssql_test_messages as ms
+
+from postern.agent import dialling
+from postern.protocols.mssql.login.mssql_login import MssqlTargetLogin
+from postern.protocols.mssql.login.mssql_login import connect as log_in
+from postern.protocols.mssql.wire import mssql_packets as p
+from postern.protocols.mssql.wire import mssql_requests as r
+from postern.relay.relay_handshake import StreamHandshake
 
 SALARY = 83412
 SECRETS = ("zyxanna", str(SALARY), str(2 * SALARY), "zyx", "anna")
@@ -150,6 +160,47 @@ def test_masked_value_is_not_returned_by_a_call(client: Any, call: str) -> None:
         text = _everything(cursor, lambda: cursor.callproc(name, parameters))
     assert not leaked(text), text
     assert ask_mssql(client, "select 1") == [(1,)]
+
+
+async def _talk(port: int, login: MssqlTargetLogin, *requests: bytes) -> list[bytes]:
+    """The payloads of the answers to these requests."""
+    context = dialling.tls_context("require", "", newest=ssl.TLSVersion.TLSv1_2)
+    stream = StreamHandshake(context, server_name="localhost")
+    await asyncio.get_running_loop().create_connection(lambda: stream, "127.0.0.1", port)
+    await log_in(stream, login)
+    answers: list[bytes] = []
+    for request in requests:
+        stream.write(request)
+        answers.append(b"")
+        is_last = False
+        while not is_last:
+            head = await stream.read(p.HEAD)
+            answers[-1] += await stream.read(int(p.packet_size(head, 0)) - p.HEAD)
+            is_last = bool(head[1] & p.EOM)
+    stream.close()
+    return answers
+
+
+_OPEN = ms.rpc(
+    ms.call(
+        r.CURSOR_OPEN,
+        ms.integer(None, status=1),
+        ms.nvarchar("select id, name from staff"),
+        ms.integer(8, status=1),
+        ms.integer(1, status=1),
+        ms.integer(0, status=1),
+    )
+)
+_FETCH = ms.rpc(ms.call(r.CURSOR_FETCH, ms.integer(180_150_003), ms.integer(2), ms.integer(0), ms.integer(9)))
+
+
+async def test_rows_of_a_server_cursor_are_masked(gateway: Gateway, client: Any) -> None:
+    issued = await asyncio.to_thread(gateway.credential, "mssql-staff")
+    login = MssqlTargetLogin(issued.credential.username, issued.password, sslmode="require")
+    opened, fetched = await _talk(gateway.settings.mssql_port, login, _OPEN, _FETCH)
+    assert "ROWSTAT".encode("utf-16-le") in opened
+    assert "****".encode("utf-16-le") in fetched
+    assert "Zyxanna".encode("utf-16-le") not in opened + fetched
 
 
 def test_attacks_show_the_values_without_a_gateway(staff: SqlServer) -> None:

@@ -249,7 +249,8 @@ class Masking:
                 return self._statements_of_answer(rows.exchange)
             return self._fetched.get(rows.began, ())
         statements = self._statements_of_answer(rows.exchange)
-        if isinstance(rows, Heading) and rows.may_fetch and sum(map(len, statements)) <= _FETCHED_LENGTH:
+        is_new = isinstance(rows, Heading) and rows.may_fetch and rows.exchange not in self._fetched
+        if is_new and sum(map(len, statements)) <= _FETCHED_LENGTH:
             if len(self._fetched) >= _FETCHED:
                 del self._fetched[next(iter(self._fetched))]
             self._fetched[rows.exchange] = statements
@@ -268,7 +269,7 @@ class Masking:
             if refusal is not None:
                 return refusal
             if isinstance(event, Heading):
-                self._describe(event, plan, self._statements_of_answer(event.exchange))
+                self._describe(event, plan, self._statements_of_rows(event))
             else:
                 self._mask_rows(plan, event, hits, session.marks)
             return None

@@ -259,7 +259,10 @@ class MssqlBackend(MssqlPacketFlow):
             return False
         prepared = slot.text if slot.prepared else ""
         may_fetch = CURSOR_HANDLE in slot.outputs
-        self._judge(MssqlHeading(slot.exchange, layout, prepared, may_fetch=may_fetch, wide=self.queue.wide), after)
+        heading = MssqlHeading(
+            slot.exchange, layout, prepared, may_fetch=may_fetch, wide=self.queue.wide, began=slot.began
+        )
+        self._judge(heading, after)
         return True
 
     def _use_columns(self, layout: MssqlLayout) -> None:

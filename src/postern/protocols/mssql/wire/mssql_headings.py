@@ -14,8 +14,11 @@ from postern.protocols.mssql.wire.mssql_rows import MssqlLayout, describe_as_tex
 class MssqlHeading(Heading):
     """A result's description: a COLMETADATA token."""
 
-    def __init__(self, exchange: int, layout: MssqlLayout, prepared: str, *, may_fetch: bool, wide: bool) -> None:
+    def __init__(
+        self, exchange: int, layout: MssqlLayout, prepared: str, *, may_fetch: bool, wide: bool, began: int = 0
+    ) -> None:
         self.exchange = exchange
+        self._began = began or exchange
         self.columns = layout.columns
         self.count = 0
         self.prepared = prepared
@@ -23,6 +26,11 @@ class MssqlHeading(Heading):
         self.layout = layout
         self._wide = wide
         self._as_text: dict[int, bool] = {}  # by index: True if the name stays
+
+    @property
+    def began(self) -> int:
+        """Return the exchange that opened the cursor, whose rows are described at each fetch."""
+        return self._began
 
     @property
     def as_text(self) -> frozenset[int]:
