@@ -17,7 +17,9 @@ HOT_TESTS := tests/interception tests/inspection/test_*.py tests/inspection/guar
 # a test that hangs fails, so that a run that is cut short has still said what was wrong.
 # Gateways of tests are processes of their own, which would each compile all of the source anew where the environment says
 # that no bytecode is kept.
-PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode $(BIN)/pytest -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder --instafail --timeout 600
+# In continuous integration there is one more worker than cores: the tests with servers and browsers often wait for them.
+WORKERS := $(if $(CI),$(shell expr 1 + $$(nproc)),logical)
+PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode $(BIN)/pytest -q -n $(WORKERS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder --instafail --timeout 600
 FAST := not slow and not huge
 # One failure among 30,000 tests with real servers hides what the others have shown. A test that fails is run once more,
 # five for each worker at most, and the summary names each with its traceback (docs/decisions/0153).
@@ -25,7 +27,7 @@ ONCE_MORE := --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks
 # What continuous integration runs: the hot path as it is installed, then everything else from its source. The second part
 # runs even where the first has failed, so that one run names all that is wrong.
 COMPILED = POSTERN_TEST_INSTALLED=1 $(PYTEST) -m "$(FAST)" --durations=30 -o pythonpath=. $(wildcard $(HOT_TESTS))
-OTHERS = $(PYTEST) -m "$(FAST)" --durations=30 $(addprefix --ignore=,$(wildcard $(HOT_TESTS)))
+OTHERS = $(PYTEST) -m "$(FAST)" --durations=30 --one-row-on-postgres $(addprefix --ignore=,$(wildcard $(HOT_TESTS)))
 NPM := PATH=$(CURDIR)/$(BIN):$$PATH npm --prefix web
 
 .DEFAULT_GOAL := help

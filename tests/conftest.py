@@ -57,6 +57,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="leave out what continuous integration runs: tests marked `ci`, most end-to-end tests, and PostgreSQL as "
         "the store outside of the store's own tests",
     )
+    parser.addoption(
+        "--one-row-on-postgres",
+        action="store_true",
+        help="of a test that has several rows, run one with PostgreSQL as the store, outside of the store's own tests",
+    )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -73,15 +78,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if named_by_address:
         raise pytest.UsageError(f"give these tests names of their own (ids=…): {named_by_address[:5]}")
     if config.getoption("everyday"):
-        left_out = [item for item in items if not _is_everyday(item)]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if _is_everyday(item)]
+        _leave_out([item for item in items if not _is_everyday(item)], items, config)
+    if config.getoption("one_row_on_postgres"):
+        on_postgres = [item for item in items if _is_on_second_engine(item)]
+        first_rows = {_function_of(item): item for item in reversed(on_postgres)}
+        _leave_out([item for item in on_postgres if first_rows[_function_of(item)] is not item], items, config)
+
+
+def _leave_out(left_out: list[pytest.Item], items: list[pytest.Item], config: pytest.Config) -> None:
+    config.hook.pytest_deselected(items=left_out)
+    is_left_out = set(left_out).__contains__
+    items[:] = [item for item in items if not is_left_out(item)]
 
 
 def _is_everyday(item: pytest.Item) -> bool:
+    return item.get_closest_marker("ci") is None and not _is_on_second_engine(item)
+
+
+def _is_on_second_engine(item: pytest.Item) -> bool:
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    second_engine = parameters.get("engine_name") == "postgres" and not OF_THE_STORE & set(item.path.parts)
-    return item.get_closest_marker("ci") is None and not second_engine
+    return parameters.get("engine_name") == "postgres" and not OF_THE_STORE & set(item.path.parts)
+
+
+def _function_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
 
 
 @pytest.fixture(scope="session")

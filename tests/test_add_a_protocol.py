@@ -40,6 +40,7 @@ def test_protocol_added_as_documented_works(tree: Path, tests: str) -> None:
     run_tests(tree, tests)
 
 
+@pytest.mark.slow
 def test_protocol_added_as_documented_fits_what_the_agent_and_the_gateway_need(tree: Path) -> None:
     """Its spec and what that makes have the types that the rooms ask for."""
     # The cache of an earlier run of mypy saves checking the rest of the source again.

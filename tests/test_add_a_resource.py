@@ -26,9 +26,12 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "tests",
     [
-        ("tests/contracts/test_resources.py", "-k", "[contact] or [contact- or -contact]"),
+        pytest.param(
+            ("tests/contracts/test_resources.py", "-k", "[contact] or [contact- or -contact]"),
+            marks=pytest.mark.slow,
+        ),
         ("tests/cli/test_resource_groups.py", "-k", "contact or every_group"),
-        ("tests/cli/test_configuration_files.py", "-k", "sample or again"),
+        pytest.param(("tests/cli/test_configuration_files.py", "-k", "sample or again"), marks=pytest.mark.slow),
         ("tests/test_import_rules.py",),
     ],
     ids=["contract", "commands", "files", "walls"],

@@ -58,7 +58,7 @@ def test_counts_of_a_small_tree(tmp_path: Path) -> None:
     assert counts[:-2] == [3, 1, 1, 1, 0, 1, 1, 0]
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_draw_has_as_many_sentences_as_docstrings() -> None:
     lines = list(language_report.draw(language_report.ROOT, 8, seed=1))
     titles = [line.strip() for line in lines if not line.startswith("- ")]

@@ -93,6 +93,7 @@ def test_wheel_needs_no_library_of_an_optional_feature(wheel: Path) -> None:
     assert not needed & optional
 
 
+@pytest.mark.slow
 def test_wheel_installed_by_pipx_runs(wheel: Path, tmp_path: Path) -> None:
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("POSTERN_", "PYTHON"))},

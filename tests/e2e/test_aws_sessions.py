@@ -7,7 +7,7 @@ import base64
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -20,7 +20,7 @@ from tests.e2e.test_waiting_clients import decide, person, reviews_of, waiting
 from tests.support.cloudwatch_gateway import cloudwatch_client, cloudwatch_connection
 from tests.support.cloudwatch_target import moto_cloudwatch
 from tests.support.dynamodb_gateway import direct_client, dynamodb_connection, gateway_client
-from tests.support.dynamodb_local import running_dynamodb_local
+from tests.support.dynamodb_local import MISSING, dynamodb_local, running_dynamodb_local
 from tests.support.gateway import Gateway
 from tests.support.promises import IN_TIME, wait_until
 from tests.support.shelf import shelve
@@ -136,10 +136,20 @@ def _cloudwatch(gateway: Gateway) -> Iterator[AwsTarget]:
         yield Cloudwatch(gateway, moto.url, direct)
 
 
+class Targets(dict[str, AwsTarget]):
+    """Targets by subtype. A test that takes one which is not installed is skipped."""
+
+    def __missing__(self, subtype: str) -> AwsTarget:
+        pytest.skip(MISSING)
+
+
 @pytest.fixture(scope="module")
 def targets(gateway: Gateway) -> Iterator[Mapping[str, AwsTarget]]:
-    with _dynamodb(gateway) as dynamodb, _cloudwatch(gateway) as cloudwatch:
-        yield {"dynamodb": dynamodb, "cloudwatch": cloudwatch}
+    with ExitStack() as stack:
+        targets = Targets(cloudwatch=stack.enter_context(_cloudwatch(gateway)))
+        if dynamodb_local() is not None:
+            targets["dynamodb"] = stack.enter_context(_dynamodb(gateway))
+        yield targets
 
 
 @pytest.fixture(params=SERVICES)

@@ -171,7 +171,10 @@ def busy(gateway: Gateway, way: Way, name: str) -> tuple[Client, Session]:
     """A client that waits for its target, with a credential of its own."""
     client = way.start(gateway.credential(name), way.shows("begun"), way.sleeps())
     client.hears("begun")
-    return client, gateway.newest(name)
+    session = gateway.newest(name)
+    if way.begins_anew:  # a session that ended before the request came would not be the request's
+        wait_until(lambda: len(gateway.operations(session.id)) > 1)
+    return client, session
 
 
 def stream(api: httpx.Client, session: UUID) -> Iterator[tuple[str, dict[str, Any]]]:

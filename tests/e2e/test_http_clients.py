@@ -19,6 +19,7 @@ from tests.support.http_gateway import BLOCK, WebApp, http_connection, login_of,
 from tests.support.promises import wait_until
 from tests.support.tcp_gateway import local_port
 
+from postern.api.sessions.result_answers import ResultWriter
 from postern.domain.identity.credential import Issued
 from postern.domain.rules.masking import TypeGroup
 from postern.domain.sessions.session import SessionStatus
@@ -176,6 +177,23 @@ def test_script_runs_requests(opened: Opened, app: WebApp) -> None:
     finished = gateway.finished(session.id)
     assert finished.exit_code == 0
     assert "by=script" in gateway.text(session.id)
+
+
+def test_results_of_requests_mark_the_masked_cells(opened: Opened) -> None:
+    gateway = opened.gateway
+    masked = {"redact_enabled": True, "redact_types": ("EMAIL_ADDRESS",)}
+    gateway.call(gateway.services.connections.update(gateway.admin, opened.name, masked))
+    request = "POST /echo\nContent-Type: application/json\n\n" + json.dumps({"mail": "alice.miller@example.com"})
+    submitted = gateway.services.sessions.submit(gateway.admin, opened.name, request, source="::1")
+    session = gateway.finished(gateway.call(submitted).id)
+    (result,) = json.loads("".join(ResultWriter(gateway.services.sessions.results(session)).json()))
+    columns, (row,) = result["columns"], result["rows"]
+    assert row[columns.index("method")] == "POST"
+    assert "alice.miller" not in row[columns.index("body")]
+    assert "example.com" not in json.dumps(result)
+    (mask,) = result["masked"]["masks"]
+    assert mask["info_types"] == ["EMAIL_ADDRESS"]
+    assert result["masked"]["cells"] == [[columns.index("body"), 0, 0, 0]]
 
 
 def test_plain_text_on_loopback_and_bearer(opened: Opened) -> None:

@@ -35,14 +35,14 @@ def sql_server(mssql: SqlServer) -> SqlServer:
 @pytest.fixture(scope="module")
 def books(gateway: Gateway, sql_server: SqlServer) -> Issued:
     """A credential of the connection `books`, which has no rule."""
-    mssql_connection(gateway, "books", sql_server)
-    return gateway.credential("books")
+    mssql_connection(gateway, "mssql-books", sql_server)
+    return gateway.credential("mssql-books")
 
 
 @pytest.fixture(scope="module")
 def ruled(gateway: Gateway, sql_server: SqlServer) -> Connection:
-    """The connection `ruled`: DROP TABLE is denied, `top-secret` is withheld, and cards are masked."""
-    connection = mssql_connection(gateway, "ruled", sql_server)
+    """The connection `oracle-ruled`: DROP TABLE is denied, `top-secret` is withheld, and cards are masked."""
+    connection = mssql_connection(gateway, "mssql-ruled", sql_server)
     gateway.guardrail("mssql-no-drop", connection, deny=r"(?i)drop\s+table", deny_output="top-secret")
     return connection
 
@@ -56,7 +56,7 @@ def client(request: pytest.FixtureRequest, gateway: Gateway, books: Issued) -> I
 
 @pytest.fixture(params=CONNECT)
 def ruled_client(request: pytest.FixtureRequest, gateway: Gateway, ruled: Connection) -> Iterator[Any]:
-    connected = CONNECT[request.param](gateway, gateway.credential("ruled"))
+    connected = CONNECT[request.param](gateway, gateway.credential("mssql-ruled"))
     yield connected
     connected.close()
 
@@ -102,7 +102,7 @@ def test_withheld_answer_is_an_error_and_the_connection_stays(ruled_client: Any,
 def test_column_is_masked_wherever_the_statement_takes_it(gateway: Gateway, ruled: Connection, connect: Any) -> None:
     rule = {"name": f"names {connect.__name__}", "columns": ("people.name",), "connection_ids": (str(ruled.id),)}
     gateway.masking_rule(rule)
-    with connect(gateway, gateway.credential("ruled")) as client:
+    with connect(gateway, gateway.credential("mssql-ruled")) as client:
         assert ask_mssql(client, "select id, name from people") == [(1, "****"), (2, "****")]
         assert ask_mssql(client, "select name + 'x' as y from people p") == [("****",), ("****",)]
         assert ask_mssql(client, "select count(*) from people") == [(2,)]
@@ -154,14 +154,14 @@ def test_cancelled_result_leaves_the_connection_usable(gateway: Gateway, books: 
 def test_session_records_client_and_statements(gateway: Gateway, books: Issued) -> None:
     with connect_pymssql(gateway, books, appname="payroll") as client:
         ask_mssql(client, "select 'recorded 1'")
-    session = gateway.newest_finished("books")
+    session = gateway.newest_finished("mssql-books")
     assert session.metadata["application_name"] == "payroll"
 
 
 def test_target_without_the_login_is_an_error_that_names_no_secret(gateway: Gateway, sql_server: SqlServer) -> None:
-    mssql_connection(gateway, "locked", sql_server, secret={"PASS": "wrong"})
+    mssql_connection(gateway, "mssql-locked", sql_server, secret={"PASS": "wrong"})
     with pytest.raises(ERRORS, match="did not accept the gateway's own login"):
-        connect_pytds(gateway, gateway.credential("locked"))
+        connect_pytds(gateway, gateway.credential("mssql-locked"))
 
 
 @pytest.mark.parametrize("connect", CONNECT.values(), ids=CONNECT)
@@ -174,9 +174,9 @@ def test_target_is_reached_by_tds_8(gateway: Gateway, sql_server: SqlServer, con
 
 
 def test_client_that_is_too_old_for_tds_8_is_told_so(gateway: Gateway, sql_server: SqlServer) -> None:
-    mssql_connection(gateway, "strict-old", sql_server, secret={"ENCRYPT": "strict"})
+    mssql_connection(gateway, "mssql-strict-old", sql_server, secret={"ENCRYPT": "strict"})
     with pytest.raises(ERRORS, match=r"older than TDS 7\.4"):
-        connect_pytds(gateway, gateway.credential("strict-old"), tds_version=0x730B0003)
+        connect_pytds(gateway, gateway.credential("mssql-strict-old"), tds_version=0x730B0003)
 
 
 @pytest.mark.parametrize(
@@ -221,8 +221,8 @@ def test_routing_is_followed_by_the_agent(gateway: Gateway, sql_server: SqlServe
     router = SqlServer(routed=("localhost", sql_server.port), issued=sql_server.issued)
     router.start()
     try:
-        mssql_connection(gateway, "routed", router)
-        with connect_pytds(gateway, gateway.credential("routed")) as client:
+        mssql_connection(gateway, "mssql-routed", router)
+        with connect_pytds(gateway, gateway.credential("mssql-routed")) as client:
             assert ask_mssql(client, "select count(*) from people") == [(2,)]
     finally:
         router.stop()

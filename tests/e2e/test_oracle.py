@@ -47,8 +47,8 @@ def server() -> Iterator[OracleTestServer]:
 @pytest.fixture(scope="module")
 def books(gateway: Gateway, server: OracleTestServer) -> Issued:
     """A credential of the connection `books`, which has no rule."""
-    oracle_connection(gateway, "books", server)
-    return gateway.credential("books")
+    oracle_connection(gateway, "oracle-books", server)
+    return gateway.credential("oracle-books")
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ select n from scripted order by n;
 def test_script_runs_statement_by_statement_and_commits(
     gateway: Gateway, books: Issued, server: OracleTestServer
 ) -> None:
-    session = run_script(gateway, "books", SCRIPT)
+    session = run_script(gateway, "oracle-books", SCRIPT)
     assert session.exit_code == 0
     assert gateway.operations(session.id)[2].startswith("begin")
     assert "N\n1\n2\n(2 rows selected)\n" in gateway.text(session.id)
@@ -99,7 +99,7 @@ def test_script_ends_with_its_first_error_and_changes_nothing(
     gateway: Gateway, books: Issued, server: OracleTestServer
 ) -> None:
     ask_directly(server, "create table failed (n number)")
-    session = run_script(gateway, "books", "insert into failed values (1); select * from nothing_here; commit")
+    session = run_script(gateway, "oracle-books", "insert into failed values (1); select * from nothing_here; commit")
     assert session.exit_code == 1
     assert "ORA-00942" in gateway.text(session.id)
     assert ask_directly(server, "select count(*) from failed") == [(0,)]
@@ -114,11 +114,11 @@ def test_script_with_a_denied_statement_stops_there(
 
 
 def test_results_of_a_script_are_values(gateway: Gateway, server: OracleTestServer) -> None:
-    connection = oracle_connection(gateway, "valued", server)
+    connection = oracle_connection(gateway, "oracle-valued", server)
     rule = {"name": "oracle values", "columns": ("people.card",), "connection_ids": (str(connection.id),)}
     gateway.masking_rule(rule)
     statements = "select id, card, null as c from people where id = 1; update people set id = id; commit"
-    session = run_script(gateway, "valued", statements)
+    session = run_script(gateway, "oracle-valued", statements)
     columns, row, *ends = gateway.services.sessions.results(session)
     assert isinstance(columns, ResultColumns)
     assert isinstance(row, Row)
@@ -164,13 +164,13 @@ def test_catalogue_of_the_target_is_read(
     gateway: Gateway, books: Issued, kind: TargetTaskKind, arguments: dict[str, str], expected: dict[str, object]
 ) -> None:
     tasks = gateway.services.target_tasks
-    answer = gateway.call(tasks.ask(gateway.admin, "books", kind, arguments, source="127.0.0.1"))
+    answer = gateway.call(tasks.ask(gateway.admin, "oracle-books", kind, arguments, source="127.0.0.1"))
     assert answer.result == expected
 
 
 def test_whole_schema_has_tables_and_views(gateway: Gateway, books: Issued) -> None:
     tasks = gateway.services.target_tasks
-    answer = gateway.call(tasks.ask(gateway.admin, "books", TargetTaskKind.SCHEMA, {}, source="127.0.0.1"))
+    answer = gateway.call(tasks.ask(gateway.admin, "oracle-books", TargetTaskKind.SCHEMA, {}, source="127.0.0.1"))
     (schema,) = answer.result["schemas"]
     kinds = {table["name"]: (table["kind"], len(table["columns"])) for table in schema["tables"]}
     assert schema["name"] == "POSTERN"
@@ -178,7 +178,7 @@ def test_whole_schema_has_tables_and_views(gateway: Gateway, books: Issued) -> N
 
 
 def test_client_of_a_local_port_needs_no_credential(gateway: Gateway, books: Issued) -> None:
-    with local_port(gateway, "books", protocol="oracledb") as local:
+    with local_port(gateway, "oracle-books", protocol="oracledb") as local:
         dsn = f"127.0.0.1:{local.port}/ORCLPDB1"
         with oracledb.connect(user="anyone", password="postern", dsn=dsn) as client:
             assert ask_oracle(client, "select name from people where id = 1") == [("Ann",)]
@@ -231,8 +231,8 @@ def test_client_gets_the_answer_of_each_task(gateway: Gateway, client: str, leve
 
 @pytest.fixture(scope="module")
 def ruled(gateway: Gateway, server: OracleTestServer) -> Connection:
-    """The connection `ruled`: DROP TABLE is denied, and `top-secret` is withheld."""
-    connection = oracle_connection(gateway, "ruled", server)
+    """The connection `oracle-ruled`: DROP TABLE is denied, and `top-secret` is withheld."""
+    connection = oracle_connection(gateway, "oracle-ruled", server)
     gateway.guardrail("oracle-no-drop", connection, deny=r"(?i)drop\s+table", deny_output="top-secret")
     return connection
 
@@ -277,10 +277,10 @@ def test_withheld_output_bind_is_an_error(ruled_client: oracledb.Connection) -> 
 
 
 def test_column_is_masked_wherever_the_statement_takes_it(gateway: Gateway, server: OracleTestServer) -> None:
-    connection = oracle_connection(gateway, "masked", server)
+    connection = oracle_connection(gateway, "oracle-masked", server)
     rule = {"name": "oracle names", "columns": ("people.name",), "connection_ids": (str(connection.id),)}
     gateway.masking_rule(rule)
-    with connect_oracle(gateway, gateway.credential("masked")) as client:
+    with connect_oracle(gateway, gateway.credential("oracle-masked")) as client:
         assert ask_oracle(client, "select id, name from people order by id") == [(1, "****"), (2, "****")]
         assert ask_oracle(client, "select p.name || 'x' as y from people p") == [("****",), ("****",)]
         assert ask_oracle(client, "select count(*) from people") == [(2,)]
@@ -302,10 +302,10 @@ def test_column_is_masked_wherever_the_statement_takes_it(gateway: Gateway, serv
 def test_attack_line_of_a_block_and_number_of_an_error_do_not_show_a_masked_column(
     gateway: Gateway, server: OracleTestServer
 ) -> None:
-    connection = oracle_connection(gateway, "lines", server)
+    connection = oracle_connection(gateway, "oracle-lines", server)
     rule = {"name": "oracle lines", "columns": ("people.name",), "connection_ids": (str(connection.id),)}
     gateway.masking_rule(rule)
-    with connect_oracle(gateway, gateway.credential("lines")) as client, client.cursor() as cursor:
+    with connect_oracle(gateway, gateway.credential("oracle-lines")) as client, client.cursor() as cursor:
         cursor.callproc("dbms_output.enable")
         line, status = cursor.var(str), cursor.var(int)
         cursor.execute("begin dbms_output.put_line('a'); end;")
@@ -318,10 +318,10 @@ def test_attack_line_of_a_block_and_number_of_an_error_do_not_show_a_masked_colu
 
 
 def test_rows_of_later_fetches_are_masked(gateway: Gateway, server: OracleTestServer) -> None:
-    connection = oracle_connection(gateway, "fetched", server)
+    connection = oracle_connection(gateway, "oracle-fetched", server)
     rule = {"name": "oracle fetches", "columns": ("people.name",), "connection_ids": (str(connection.id),)}
     gateway.masking_rule(rule)
-    with connect_oracle(gateway, gateway.credential("fetched")) as client, client.cursor() as cursor:
+    with connect_oracle(gateway, gateway.credential("oracle-fetched")) as client, client.cursor() as cursor:
         cursor.prefetchrows = cursor.arraysize = 1
         for _ in range(3):  # the statement is executed again by its cursor
             assert cursor.execute("select name from people").fetchall() == [("****",), ("****",)]
@@ -335,9 +335,9 @@ def test_rows_of_later_fetches_are_masked(gateway: Gateway, server: OracleTestSe
 
 
 def test_column_is_masked_by_the_tag_of_its_comment(gateway: Gateway, server: OracleTestServer) -> None:
-    connection = oracle_connection(gateway, "tagged", server)
+    connection = oracle_connection(gateway, "oracle-tagged", server)
     gateway.masking_rule({"name": "oracle tags", "columns": ("tag:pii",), "connection_ids": (str(connection.id),)})
-    with connect_oracle(gateway, gateway.credential("tagged")) as client:
+    with connect_oracle(gateway, gateway.credential("oracle-tagged")) as client:
         assert ask_oracle(client, "select name, card from people where id = 1") == [("Ann", "****")]
 
 
@@ -354,11 +354,11 @@ def test_user_name_is_found_in_upper_case_and_in_quotes(gateway: Gateway, books:
 
 
 def test_credential_without_a_key_for_the_login_is_refused(gateway: Gateway, server: OracleTestServer) -> None:
-    connection = oracle_connection(gateway, "changed", server, secret={"PORT": "1"})
-    gateway.call(gateway.services.connections.update(gateway.admin, "changed", {"subtype": "mysql"}))
-    issued = gateway.credential("changed")
+    connection = oracle_connection(gateway, "oracle-changed", server, secret={"PORT": "1"})
+    gateway.call(gateway.services.connections.update(gateway.admin, "oracle-changed", {"subtype": "mysql"}))
+    issued = gateway.credential("oracle-changed")
     changes = {"subtype": "oracledb", "secret": dict(connection.secret)}
-    gateway.call(gateway.services.connections.update(gateway.admin, "changed", changes))
+    gateway.call(gateway.services.connections.update(gateway.admin, "oracle-changed", changes))
     with pytest.raises(oracledb.DatabaseError, match="ORA-01017"):
         connect_oracle(gateway, issued)
 
@@ -377,19 +377,19 @@ def test_transactions_commit_and_roll_back(
 
 def test_large_objects_pass_and_are_recorded(gateway: Gateway, server: OracleTestServer) -> None:
     ask_directly(server, "create table notes (id number, note clob)")
-    oracle_connection(gateway, "large", server)
-    with connect_oracle(gateway, gateway.credential("large")) as client:
+    oracle_connection(gateway, "oracle-large", server)
+    with connect_oracle(gateway, gateway.credential("oracle-large")) as client:
         ask_oracle(client, "insert into notes values (1, :1)", "é" * 100_000)
         with client.cursor() as cursor:
             (lob,) = cursor.execute("select note from notes").fetchone()
             assert lob.read() == "é" * 100_000
         client.commit()
-    assert "é" * 1000 in gateway.text(gateway.newest_finished("large").id)
+    assert "é" * 1000 in gateway.text(gateway.newest_finished("oracle-large").id)
 
 
 def test_session_records_client_and_statements(gateway: Gateway, server: OracleTestServer) -> None:
-    oracle_connection(gateway, "seen", server)
-    with connect_oracle(gateway, gateway.credential("seen"), program="payroll") as client:
+    oracle_connection(gateway, "oracle-seen", server)
+    with connect_oracle(gateway, gateway.credential("oracle-seen"), program="payroll") as client:
         ask_oracle(client, "select 'recorded ' || :1 as a, 5 as b from dual", 1)
         with client.cursor() as cursor:
             cursor.prefetchrows = cursor.arraysize = 1
@@ -398,7 +398,7 @@ def test_session_records_client_and_statements(gateway: Gateway, server: OracleT
             cursor.execute("begin :1 := 'returned'; end;", [shown])
         with pytest.raises(oracledb.DatabaseError):
             ask_oracle(client, "select * from nothing_here")
-    session = gateway.newest_finished("seen")
+    session = gateway.newest_finished("oracle-seen")
     assert session.metadata["application_name"] == "payroll"
     assert session.metadata["client_tls"] == "yes"
     text = gateway.text(session.id)
@@ -411,9 +411,9 @@ def test_session_records_client_and_statements(gateway: Gateway, server: OracleT
 
 
 def test_target_without_the_login_is_an_error_that_names_no_secret(gateway: Gateway, server: OracleTestServer) -> None:
-    oracle_connection(gateway, "locked", server, secret={"PASS": "wrong"})
+    oracle_connection(gateway, "oracle-locked", server, secret={"PASS": "wrong"})
     with pytest.raises(oracledb.DatabaseError, match="did not accept the gateway's own login"):
-        connect_oracle(gateway, gateway.credential("locked"))
+        connect_oracle(gateway, gateway.credential("oracle-locked"))
 
 
 def test_unknown_service_is_the_targets_own_error(gateway: Gateway, books: Issued) -> None:
@@ -422,18 +422,18 @@ def test_unknown_service_is_the_targets_own_error(gateway: Gateway, books: Issue
 
 
 def test_database_is_named_by_its_sid(gateway: Gateway, server: OracleTestServer) -> None:
-    oracle_connection(gateway, "by-sid", server, secret={"DB": "", "SID": server.service})
+    oracle_connection(gateway, "oracle-by-sid", server, secret={"DB": "", "SID": server.service})
     for names in ({"sid": server.service}, {"service_name": server.service}, {}):
         place = {"dsn": None, "ssl_context": None, "host": "127.0.0.1", "port": gateway.settings.oracledb_port}
-        with connect_oracle(gateway, gateway.credential("by-sid"), **place, **names) as client:
+        with connect_oracle(gateway, gateway.credential("oracle-by-sid"), **place, **names) as client:
             assert ask_oracle(client, "select 1 from dual") == [(1,)]
 
 
 def test_redirect_is_followed_by_the_agent(gateway: Gateway, server: OracleTestServer) -> None:
     address = f"(ADDRESS=(PROTOCOL=tcp)(HOST=127.0.0.1)(PORT={server.port}))"
     with running_oracle(ServerOptions(redirect=address)) as listener:
-        oracle_connection(gateway, "redirected", listener)
-        with connect_oracle(gateway, gateway.credential("redirected")) as client:
+        oracle_connection(gateway, "oracle-redirected", listener)
+        with connect_oracle(gateway, gateway.credential("oracle-redirected")) as client:
             assert ask_oracle(client, "select count(*) from people") == [(2,)]
 
 
@@ -441,9 +441,9 @@ def test_endless_redirects_are_an_error(gateway: Gateway) -> None:
     port = free_port()
     address = f"(ADDRESS=(PROTOCOL=tcp)(HOST=127.0.0.1)(PORT={port}))"
     with running_oracle(ServerOptions(redirect=address), port=port) as listener:
-        oracle_connection(gateway, "circle", listener)
+        oracle_connection(gateway, "oracle-circle", listener)
         with pytest.raises(oracledb.DatabaseError, match="redirects to another listener"):
-            connect_oracle(gateway, gateway.credential("circle"))
+            connect_oracle(gateway, gateway.credential("oracle-circle"))
 
 
 def test_target_with_tls_is_verified(gateway: Gateway, tmp_path: Path) -> None:
@@ -455,9 +455,9 @@ def test_target_with_tls_is_verified(gateway: Gateway, tmp_path: Path) -> None:
     context.load_cert_chain(certificate, key)
     with running_oracle(tls=context) as server:
         secret = {"HOST": "localhost", "SSLMODE": "verify-full"}
-        oracle_connection(gateway, "tls", server, secret={**secret, "SSLROOTCERT": issued.authority})
-        with connect_oracle(gateway, gateway.credential("tls")) as client:
+        oracle_connection(gateway, "oracle-tls", server, secret={**secret, "SSLROOTCERT": issued.authority})
+        with connect_oracle(gateway, gateway.credential("oracle-tls")) as client:
             assert ask_oracle(client, "select 1 from dual") == [(1,)]
-        oracle_connection(gateway, "untrusted", server, secret=secret)
+        oracle_connection(gateway, "oracle-untrusted", server, secret=secret)
         with pytest.raises(oracledb.DatabaseError, match="TLS handshake failed"):
-            connect_oracle(gateway, gateway.credential("untrusted"))
+            connect_oracle(gateway, gateway.credential("oracle-untrusted"))

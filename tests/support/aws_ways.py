@@ -111,7 +111,8 @@ class AwsWay(Way):
     row = "DynamoDB, CloudWatch"
     refusal = "ERROR AccessDeniedException "
     is_silent = True
-    idle = "too late"  # the next request begins another session
+    begins_anew = True
+    idle = "too late"
     ended = ("killed",)
     unavailable = "ERROR ServiceUnavailable "
     subtype = ""

@@ -159,6 +159,7 @@ class Way:
     stays: tuple[str, ...] = ()  # what has to run so that the client stays, and does nothing
     idle = "idle for 3 seconds"  # what a client hears when it asks for something and was idle too long
     is_silent = False  # while it waits to be let in
+    begins_anew = False  # the first request after the end of a session begins another
     mode = "connect"  # the access mode that it needs
     ended: tuple[str, ...] = ("client_closed", "completed")  # why a session ends whose client leaves
     unavailable = ""  # what a client hears whose agent ends; empty: its connection ends, and it has to connect again
@@ -405,7 +406,8 @@ class Http(Way):
     row = "HTTP"
     refusal = "ERROR 403 "
     is_silent = True  # programs; a browser sees a page
-    idle = "too late"  # the next request begins another session
+    begins_anew = True
+    idle = "too late"
     ended = ("killed",)
     unavailable = "ERROR 502 "
 

@@ -220,7 +220,12 @@ def be_logged_in(visit: Visit, email: str) -> None:
     _logins[visit.url, email] = (time.monotonic(), list(context.cookies()))
 
 
-LOOKS = {"light": (DESKTOP, "light"), "dark": (DESKTOP, "dark"), "phone": (PHONE, "light")}
+LOOKS = {
+    "light": (DESKTOP, "light"),
+    "dark": (DESKTOP, "dark"),
+    "phone": (PHONE, "light"),
+    "dark phone": (PHONE, "dark"),
+}
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.support.running import Gateway
-from tests.web.conftest import LOOKS, Visit, visiting_with
+from tests.web.conftest import Visit, visiting_with
 from tests.web.people import ADMIN, People
 
 pytestmark = pytest.mark.ci
@@ -59,7 +59,7 @@ def people(gateway: Gateway) -> People:
     return made
 
 
-@pytest.fixture(scope="module", params=LOOKS)
+@pytest.fixture(scope="module", params=["light", "dark", "phone"])
 def admin(request: pytest.FixtureRequest, browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]:
     with visiting_with(browser, gateway, ADMIN, request.param) as visit:
         yield visit

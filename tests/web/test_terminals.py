@@ -172,7 +172,7 @@ def test_attack_paste_is_shown_before_it_is_typed(people: People, visit: Visit) 
     keyboard.evaluate(PASTE, "echo e''f\necho g''h\n")
     expect(screen(page)).not_to_contain_text("a''b")
     dialog.get_by_role("button", name="Paste text").click()
-    page.keyboard.press("Enter")
+    keyboard.press("Enter")
     expect(screen(page)).to_contain_text("ef")
     expect(screen(page)).to_contain_text("gh")
 
