@@ -6,6 +6,7 @@ import socket
 import ssl
 import subprocess
 
+import oracledb
 import pymysql
 import pytest
 from tests.support import wire
@@ -32,6 +33,12 @@ def rejected_by_mongodb(settings: Settings) -> str:
     with wire.connect(settings.mongodb_port) as stream:
         stream.sendall(mongodb_test_messages.command("hello", db="admin"))
         return wire.closed_by_peer(stream).decode(errors="replace")
+
+
+def rejected_by_oracle(settings: Settings) -> str:
+    with pytest.raises(oracledb.DatabaseError) as raised:
+        oracledb.connect(user="anybody", password="x", dsn=f"127.0.0.1:{settings.oracledb_port}/orders")
+    return str(raised.value)
 
 
 def rejected_by_ssh(settings: Settings) -> str:
@@ -61,6 +68,7 @@ def rejected_by_tunnel(settings: Settings) -> str:
 REJECTIONS = {
     "postgres": (rejected_by_postgres, "C53300"),
     "mysql": (rejected_by_mysql, "1040 the gateway"),
+    "oracledb": (rejected_by_oracle, "ORA-00018: the gateway"),
     "mongodb": (rejected_by_mongodb, "the gateway"),
     "ssh": (rejected_by_ssh, "Received disconnect from 127.0.0.1 port"),
     "tunnel": (rejected_by_tunnel, "HTTP/1.1 503"),

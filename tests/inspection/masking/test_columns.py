@@ -21,7 +21,7 @@ from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
 from postern.protocols.postgres.dialect.postgres_statement_facts import PostgresStatementFacts
 from postern.protocols.postgres.wire.postgres_output import CopiedLines, PostgresText
 
-from ..conftest import ListOutput, make_session
+from ..conftest import ListOutput, ListRows, make_session
 
 FACTS = PostgresStatementFacts()
 
@@ -154,6 +154,26 @@ def test_strict_rule_denies_columns_of_unknown_lineage() -> None:
         assert isinstance(refused, Refuse)
         assert "masking rule 'pii'" in refused.message
         assert session.metrics.not_inspected == 1
+
+
+class LaterRows(ListRows):
+    """Rows of a statement of an earlier request."""
+
+    @property
+    def began(self) -> int:
+        return 1
+
+
+def test_rows_of_a_request_that_reads_on_have_the_lineage_of_its_text() -> None:
+    known = Known({"names": (frozenset(), frozenset({NAME}))})
+    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known, facts=FACTS)
+    for exchange, continues in ((2, 1), (3, 0)):
+        session = make_session()
+        rows = LaterRows((TextKind.TEXT, [b"1"]), (TextKind.TEXT, [b"Ann"]))
+        rows.exchange = exchange
+        masking.see(Operation(exchange, "names", continues=continues), session)
+        verdict = masking.see(rows, session)
+        assert verdict is FORWARD if continues else isinstance(verdict, Refuse)
 
 
 def test_strict_rule_about_a_table_denies_rows_without_lineage() -> None:
