@@ -41,7 +41,7 @@ def books(gateway: Gateway, sql_server: SqlServer) -> Issued:
 
 @pytest.fixture(scope="module")
 def ruled(gateway: Gateway, sql_server: SqlServer) -> Connection:
-    """The connection `oracle-ruled`: DROP TABLE is denied, `top-secret` is withheld, and cards are masked."""
+    """The connection `mssql-ruled`: DROP TABLE is denied, `top-secret` is withheld, and cards are masked."""
     connection = mssql_connection(gateway, "mssql-ruled", sql_server)
     gateway.guardrail("mssql-no-drop", connection, deny=r"(?i)drop\s+table", deny_output="top-secret")
     return connection
@@ -113,6 +113,16 @@ def test_wrong_password_and_unknown_user_are_refused_alike(gateway: Gateway, boo
     for wrong in ({"password": "wrong"}, {"user": "nobody"}):
         with pytest.raises(ERRORS, match="password is wrong"):
             connect(gateway, books, **wrong)
+
+
+def test_preview_judges_each_batch_of_a_script(gateway: Gateway, ruled: Connection) -> None:
+    script = "select 1\nGO\ndrop table people\nGO\nselect 2"
+    previews = gateway.services.script_previews
+    previewed = gateway.call(
+        previews.preview(gateway.admin, ruled.name, script, database=None, parameters={}, source="127.0.0.1")
+    )
+    assert previewed.result["outcome"] == "deny"
+    assert [part["outcome"] for part in previewed.result["statements"]] == ["allow", "deny", "allow"]
 
 
 def test_transactions_commit_and_roll_back(gateway: Gateway, books: Issued, sql_server: SqlServer) -> None:

@@ -100,6 +100,14 @@ class PollingScript(Script, Protocol):
         """Return how many seconds to wait before what `feed` has just returned is sent."""
 
 
+@runtime_checkable
+class ScriptInBatches(Script, Protocol):
+    """A script that is sent in several requests, of several statements each."""
+
+    def batches(self) -> Sequence[bytes]:
+        """Return all requests as a preview judges them."""
+
+
 class ScriptRequest(NamedTuple):
     """One request: the place of its statement in the script, its bytes, and its text as it is recorded."""
 

@@ -36,7 +36,7 @@ from postern.gateway.rules.target_schemas import TargetSchemas
 from postern.gateway.script_client import bind_script, known_database, make_client, script_start
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import Refuse, Warn
-from postern.protocols.gateway_queries import ScriptInSteps, ScriptRequest
+from postern.protocols.gateway_queries import ScriptInBatches, ScriptInSteps, ScriptRequest
 from postern.protocols.wire_base import Side
 from postern.relay.link import Close, Link
 from postern.relay.relay_target import Start
@@ -172,6 +172,8 @@ class _Requests:
                 self._steps = client.requests()
                 self.of_script = [request.data for request in self._steps]
                 self.statements = [(request.start, request.end, request.text) for request in self._steps]
+            elif isinstance(client, ScriptInBatches):
+                self.of_script = client.batches()
             else:
                 self.of_script = [client.start()]
         except Invalid as error:

@@ -32,6 +32,10 @@ class MssqlScript:
         """Return 0 if the script ran to its end without an error, else 1."""
         return int(self.failed or not self.finished)
 
+    def batches(self) -> list[bytes]:
+        """Return the requests that are not sent yet."""
+        return [encode_batch(text) for text in self._batches]
+
     def start(self) -> bytes:
         return encode_batch(self._batches.popleft())
 
