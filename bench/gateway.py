@@ -45,7 +45,7 @@ class BenchGateway:
     def __init__(self, **settings: str) -> None:
         # Short, since a Unix socket's path lies in it.
         self.home = Path(tempfile.mkdtemp(prefix="bench-", dir="/tmp"))
-        names = ("api", "postgres", "mysql", "mssql", "mongodb", "ssh", "httpproxy", "tunnel", "control")
+        names = ("api", "postgres", "mysql", "mssql", "oracledb", "mongodb", "ssh", "httpproxy", "tunnel", "control")
         ports = {f"{name}_port": free_port() for name in names}
         self.settings: Settings = load(
             {}, home=str(self.home / "home"), demo=False, log_level="warning", **ports, **settings

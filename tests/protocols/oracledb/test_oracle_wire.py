@@ -279,6 +279,58 @@ def test_rows_that_refer_to_the_row_before_are_completed() -> None:
     )
 
 
+def test_whole_rows_between_rows_that_are_completed() -> None:
+    amounts = [bytes.fromhex(f"c1{number:02}") for number in range(2, 8)]
+    name_only, amount_only = om.bit_vector(1, b"\1"), om.bit_vector(1, b"\2")
+    sent = [
+        om.row_header(b"\3") + row(b"secret-1", amounts[0]),
+        row(b"Ada", amounts[1]),
+        amount_only + om.row(om.clr(amounts[2])),
+        row(b"secret-2", amounts[3]),
+        amount_only + om.row(om.clr(amounts[4])),
+        om.bit_vector(0, b"\0") + om.row(),
+        name_only + om.row(om.clr(b"Eve")),
+        row(b"x" * 300, amounts[5]),
+    ]
+    names = (b"***", b"Ada", b"Ada", b"***", b"***", b"***", b"Eve", b"x" * 300)
+    shown = [row(name, amounts[at]) for name, at in zip(names, (0, 1, 2, 3, 4, 4, 4, 5), strict=True)]
+    begin, end = om.describe(*COLUMNS), om.PARAMETERS + om.no_more(1)
+    check_script(
+        oracle_links(Masks()),
+        client(om.data(om.execute(TEXT)), to_target=om.data(executed(TEXT)), events=(runs(1, TEXT),)),
+        target(
+            om.data(begin, *sent, end),
+            to_client=om.data(begin, om.row_header(), *shown, end),
+            events=(Completed(1, "SELECT", 8),),
+        ),
+    )
+
+
+def test_few_bytes_that_stand_for_many_are_completed_in_parts() -> None:
+    long = b"x" * 600_000
+    begin, end = om.describe(*COLUMNS) + om.row_header(), om.PARAMETERS + om.no_more(1)
+    sent = om.data(begin, row(long), *[om.bit_vector(1, b"\2") + om.row(om.clr(FIVE))] * 4, end)
+    check_script(
+        oracle_links(ReadsAll()),
+        client(om.data(om.execute(TEXT)), to_target=om.data(executed(TEXT)), events=(runs(1, TEXT),)),
+        target(sent, to_client=om.data(begin, *[row(long)] * 5, end), events=(Completed(1, "SELECT", 5),)),
+        chunks=(0,),
+    )
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [om.row_header(b"\1") + om.row() + b"\0", om.row_header() + om.bit_vector(1, b"\1\0") + row(b"Ada")],
+    ids=["too short", "without a row before"],
+)
+def test_bit_vector_that_does_not_fit(rows: bytes) -> None:
+    columns = [om.Described(f"C{number}", om.VARCHAR) for number in range(9)]
+    link = oracle_links(Masks())()
+    link.receive(Side.CLIENT, om.data(om.execute(TEXT)))
+    effects = link.receive(Side.TARGET, om.data(om.describe(*columns), rows))
+    assert any(isinstance(effect, Close) for effect in effects)
+
+
 LOCATOR = om.locator(wide=True)
 
 

@@ -113,7 +113,7 @@ def read_answer_message(
     elif kind == c.IO_VECTOR:
         _read_io_vector(reader, answer)
     elif kind == c.BIT_VECTOR:
-        _read_bit_vector(reader, answer)
+        read_bit_vector(reader, answer)
     elif kind == c.FLUSH_OUT_BINDS:
         answer.flushing = True
     elif kind == c.SERVER_PIGGYBACK:
@@ -170,7 +170,7 @@ def read_row_header(reader: TtcReader, answer: OraclePendingAnswer) -> tuple[int
     return start, end
 
 
-def _read_bit_vector(reader: TtcReader, answer: OraclePendingAnswer) -> None:
+def read_bit_vector(reader: TtcReader, answer: OraclePendingAnswer) -> None:
     reader.ub2()
     if answer.row_layout is None:
         raise ProtocolViolation("the target sent a row before the description of its columns")

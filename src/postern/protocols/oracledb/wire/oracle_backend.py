@@ -23,6 +23,7 @@ from postern.protocols.oracledb.wire.oracle_answers import (
     OraclePendingAnswer,
     described_columns,
     read_answer_message,
+    read_bit_vector,
     read_out_values,
     read_row_header,
     store_nested,
@@ -37,7 +38,7 @@ from postern.protocols.oracledb.wire.oracle_output import (
     read_error,
     refusal_error,
 )
-from postern.protocols.oracledb.wire.oracle_rows import OracleRows, RowLayout, after_value, walk_row, walk_value
+from postern.protocols.oracledb.wire.oracle_rows import OracleRows, RowLayout, complete_row, walk_row
 from postern.protocols.oracledb.wire.ttc_buffers import LONG, TtcIncomplete, TtcReader
 from postern.protocols.oracledb.wire.ttc_calls import LobCall, OracleCall
 from postern.protocols.oracledb.wire.ttc_columns import NestedCursor
@@ -47,6 +48,8 @@ from postern.protocols.wire_base import Piece, RedactedOutput, Wants, Wire
 _MAX_CONTROL: Final = 64  # bytes of a CONTROL packet
 # Within data of a LOB that passes in parts, the client could not be sent an error.
 _ENDLESS: Final = 1 << 40
+_MAX_COMPLETED: Final = 1 << 20  # bytes: few bytes of a target can stand for many
+_ROW: Final = bytes((c.ROW_DATA,))
 _VARIABLE_CHARSET, _LITTLE_ENDIAN = 0x80, 0x40  # flags of a locator
 
 
@@ -403,7 +406,7 @@ class OracleBackend(Wire):
         if layout is None:
             raise ProtocolViolation("the target sent a row before the description of its columns")
         if answer.bits is not None:
-            return self._read_partial_row(answer, layout, answer.bits, pieces)
+            return self._read_partial_rows(answer, layout, pieces)
         buf = self._buf
         end: i64 = len(buf)
         first: i64 = self._pos
@@ -437,34 +440,46 @@ class OracleBackend(Wire):
         starts = spans[len(spans) - 2 * len(layout.columns) :: 2]
         answer.last_row = tuple([buf[start:after] for start, after in zip(starts, [*starts[1:], end], strict=False)])
 
-    def _read_partial_row(
-        self, answer: OraclePendingAnswer, layout: RowLayout, bits: bytes, pieces: list[Piece]
-    ) -> bool:
-        """Read a row without the values that are those of the row before, and complete it."""
+    def _read_partial_rows(self, answer: OraclePendingAnswer, layout: RowLayout, pieces: list[Piece]) -> bool:
+        """Read rows without the values that are those of the row before, and complete them."""
         buf = self._buf
-        pos: i64 = self._pos + 1
+        end: i64 = len(buf)
+        pos: i64 = self._pos
+        values = list(answer.last_row)
+        rows: list[bytes] = []
+        size = 0
         nested: list[NestedCursor] = []
-        values: list[bytes] = []
-        for column, kind in enumerate(layout.kinds):
-            if bits[column // 8] >> column % 8 & 1:
-                start = pos
-                pos = after_value(buf, walk_value(buf, pos, column, layout, nested), kind)
-                values.append(buf[start:pos])
-            elif column < len(answer.last_row):
-                values.append(answer.last_row[column])
-            else:
-                raise ProtocolViolation("the target sent a row that refers to one that the gateway does not have")
+        while pos < end and buf[pos] == c.ROW_DATA and size < _MAX_COMPLETED:
+            found = len(nested)
+            try:
+                pos = complete_row(buf, pos + 1, layout, answer.bits, values, nested)
+            except TtcIncomplete:
+                if not rows:
+                    raise
+                del nested[found:]
+                break
+            rows.append(_ROW + b"".join(values))
+            size += len(rows[-1])
+            answer.bits = None
+            if pos < end and buf[pos] == c.BIT_VECTOR:
+                reader = TtcReader(buf, int(pos) + 1)
+                try:
+                    read_bit_vector(reader, answer)
+                except TtcIncomplete:
+                    break
+                pos = reader.pos
         if nested:
             store_nested(nested, answer, self.cursors)
         self._pos = int(pos)
         self._need = 1
-        answer.bits = None
-        answer.rows += 1
-        answer.last_row = tuple(values)
-        row = bytes((c.ROW_DATA,)) + b"".join(values)
+        answer.rows += len(rows)
+        completed = b"".join(rows)
         spans: list[int] = []
-        walk_row(row, 1, layout, spans, [])
-        return self._show(answer, layout, row, 0, len(row), spans, 1, pieces)
+        pos = 0
+        for _ in rows:
+            pos = walk_row(completed, pos + 1, layout, spans, [])
+        self._remember_row(answer, layout, completed, spans, len(completed))
+        return self._show(answer, layout, completed, 0, len(completed), spans, len(rows), pieces)
 
     def _show(
         self,

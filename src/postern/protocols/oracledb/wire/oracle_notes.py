@@ -22,7 +22,7 @@ _PACKED, _COUNTS, _CONTINUES = 0x01, 0x02, 0x04
 _LOB_SIZE, _IS_NULL = 0x01, 0x02
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AnswerNote:
     """How to read the messages that follow.
 

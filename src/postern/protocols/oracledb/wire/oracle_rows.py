@@ -10,6 +10,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from postern.errors import ProtocolViolation
 from postern.interception.events import Change, Column, Fill, Rows, Scalar, TextKind, compare_cells
 from postern.protocols.oracledb.wire import ttc_codes as c
 from postern.protocols.oracledb.wire.oracle_values import kind_of, pack_plain, plain_form, scalar_of, value_text
@@ -108,6 +109,44 @@ def after_value(data: bytes, pos: i64, kind: int) -> i64:
     reader.sb4()
     reader.ub4()
     return reader.pos
+
+
+def complete_row(
+    data: bytes, pos: i64, rows: RowLayout, bits: bytes | None, values: list[bytes], nested: list[NestedCursor]
+) -> i64:
+    """Turn `values` of one row, each with what follows it, into those of the row at `pos`, which has only the columns
+    in `bits`; None: all. Return where the row ends.
+
+    Raises TtcIncomplete, and then leaves `values` as they were, and ProtocolViolation.
+    """
+    end: i64 = len(data)
+    kinds = rows.kinds
+    width: i64 = len(kinds)
+    known: i64 = len(values)
+    column: i64 = 0
+    new: list[bytes] = []
+    if bits is not None and 8 * len(bits) < width:
+        raise ProtocolViolation("the target sent a bit vector that is too short for its columns")
+    while column < width:
+        flags: i64 = 0xFF if bits is None else bits[column // 8]
+        if not flags >> column % 8 & 1:
+            if column >= known:
+                raise ProtocolViolation("the target sent a row that refers to one that the gateway does not have")
+            new.append(values[column])
+            column += 1
+            continue
+        start = pos
+        if kinds[column] == PLAIN and pos < end and data[pos] <= MAX_SHORT:
+            size: i64 = data[pos]
+            pos += 1 + size
+            if pos > end:
+                raise TtcIncomplete(int(pos))
+        else:
+            pos = after_value(data, walk_value(data, pos, int(column), rows, nested), kinds[column])
+        new.append(data[start:pos])
+        column += 1
+    values[:] = new
+    return pos
 
 
 class OracleRows(Rows):

@@ -59,18 +59,11 @@ def _cached_form(text: str) -> StatementForm:
 
 
 def _form(text: str) -> StatementForm:
-    tokens = [(match.lastgroup or "", match[0]) for match in _TOKEN.finditer(text) if match.lastgroup != "space"]
-    tokens = [("text" if kind == "sign" else kind, part) for kind, part in tokens]
-    first = ""
-    for kind, part in tokens:
-        if kind == "word":
-            first = part.upper()
-            break
-        if part == "<":  # a label before a block
-            first = "BEGIN"
-            break
+    first = _first_word(text)
     if first not in _DML:
         return StatementForm(first)
+    tokens = [(match.lastgroup or "", match[0]) for match in _TOKEN.finditer(text) if match.lastgroup != "space"]
+    tokens = [("text" if kind == "sign" else kind, part) for kind, part in tokens]
     words = [part.upper() if kind == "word" else "" for kind, part in tokens]
     for place, word in enumerate(words):
         if word in ("RETURNING", "RETURN") and "INTO" in words[place:]:
@@ -81,3 +74,12 @@ def _form(text: str) -> StatementForm:
             commas = all(part == "," for kind, part in rest if kind != "bind")
             return StatementForm(first, len(binds) if is_list and commas and len(rest) % 2 else -1)
     return StatementForm(first)
+
+
+def _first_word(text: str) -> str:
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup == "word":
+            return match[0].upper()
+        if match[0] == "<":  # a label before a block
+            return "BEGIN"
+    return ""
