@@ -19,6 +19,7 @@ from postern.protocols.oracledb.login import oracle_auth as auth
 from postern.protocols.oracledb.login import oracle_login as login
 from postern.protocols.oracledb.login import tns_connects as connects
 from postern.protocols.oracledb.login.oracle_auth import OracleClientExchange, OracleServerExchange, OracleVerifier
+from postern.protocols.oracledb.oracle_listener import error_number
 from postern.protocols.oracledb.wire import tns_packets as tns
 from postern.protocols.oracledb.wire import ttc_negotiation as n
 from postern.protocols.oracledb.wire.tns_descriptors import refusal_descriptor
@@ -54,7 +55,7 @@ async def listen(stream: MemoryHandshake, *, require_tls: bool = False) -> Liste
         served.welcome({"AUTH_SESSION_ID": "7", "AUTH_VERSION_STRING": "- Test", "AUTH_SESSKEY": "private"})
     except PosternError as error:
         result.error = error
-        served.turn_away(login.refusal_number(error), error.message)
+        served.turn_away(error_number(error), error.message)
     return result
 
 

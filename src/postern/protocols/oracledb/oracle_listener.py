@@ -10,7 +10,7 @@ from typing import Final
 from postern.domain.identity.credential import Grant
 from postern.domain.rules.permit import Permit
 from postern.domain.targets.connection import Connection
-from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
+from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unauthenticated
 from postern.gateway.clients.session_setup import ClientSession, SessionSetup, log_rejection
 from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.gateway_protocols import OpenWire, WireParts
@@ -169,10 +169,14 @@ _CODES: Final[Mapping[type[PosternError], int]] = {
     Denied: c.INSUFFICIENT_PRIVILEGES,
     TooMany: 18,
     ProtocolViolation: login.INCOMPATIBLE,
-    Unavailable: 12_520,
 }
-_UNKNOWN: Final = 12_520
+_UNAVAILABLE: Final = 12_520
 _ORA: Final = re.compile(r"ORA-(\d{5})")
+
+
+def error_number(error: PosternError) -> int:
+    """Return the number of Oracle Database's error for an error of the gateway."""
+    return next((number for kind, number in _CODES.items() if isinstance(error, kind)), _UNAVAILABLE)
 
 
 def _turn_away(
@@ -180,7 +184,7 @@ def _turn_away(
 ) -> None:
     """Send the client an error in its own protocol, and log it in one line."""
     text, hint = log_rejection(stream, error, level=level)
-    number = next((code for kind, code in _CODES.items() if isinstance(error, kind)), _UNKNOWN)
+    number = error_number(error)
     if isinstance(error, TargetRefused) and (own := _ORA.fullmatch(error.code)):
         number = int(own[1])
         text = text.removeprefix(f"{own[0]}: ")

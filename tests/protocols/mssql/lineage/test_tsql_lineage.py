@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tests.support.promises import within
 
 from postern.domain.targets.target_schema import Function, Relation, TargetSchema
+from postern.inspection.lineage.cached_lineage import MOST_TEXT
 from postern.inspection.lineage.scope import Out
-from postern.protocols.mssql.lineage.tsql_lineage import MOST_TEXT, TSqlLineage
+from postern.protocols.mssql.lineage.tsql_lineage import TSqlLineage
 
 
 def relation(name: str, columns: str, schema: str = "dbo", **more: object) -> Relation:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from tests.support.promises import within
 
 from postern.domain.targets.target_schema import Function, Relation, TargetSchema
+from postern.inspection.lineage.cached_lineage import MOST_TEXT
 from postern.inspection.lineage.scope import Out
-from postern.protocols.oracledb.lineage.oracle_lineage import MOST_TEXT, OracleLineage
+from postern.protocols.oracledb.lineage.oracle_lineage import OracleLineage
 
 
 def relation(name: str, columns: str, schema: str = "SHOP", **more: object) -> Relation:

@@ -6,8 +6,9 @@ import pytest
 from tests.protocols.oracledb.lineage.test_oracle_lineage import ORDERS, SHOP, STAFF, USERS, relation, target
 
 from postern.domain.targets.target_schema import ColumnRef, TargetSchema
+from postern.inspection.lineage.cached_lineage import MOST_TEXT
 from postern.interception.events import Column, TextKind
-from postern.protocols.oracledb.lineage.oracle_lineage import MOST_TEXT, OracleLineage
+from postern.protocols.oracledb.lineage.oracle_lineage import OracleLineage
 from postern.protocols.oracledb.lineage.oracle_session_lineage import OracleSessionLineage
 
 

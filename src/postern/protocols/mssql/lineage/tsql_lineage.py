@@ -1,17 +1,15 @@
-"""Lineage of texts, cached by text, snapshot and session state."""
+"""Lineage of T-SQL by texts: what `CachedLineage` reads them with."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from functools import lru_cache, partial
-from typing import Final, cast
+from functools import lru_cache
+from typing import Final
 
 from postern.domain.targets.target_schema import ColumnRef, Relation, TargetSchema
-from postern.inspection.lineage.lineage_cache import Snapshots
+from postern.inspection.lineage.cached_lineage import CachedLineage, LineageReader
 from postern.inspection.lineage.scope import UNKNOWN, Out, TooMuch
-from postern.inspection.lineage.unread import UnreadText
-from postern.inspection.schema_ref import SchemaRef, pack_schema
+from postern.inspection.schema_ref import SchemaRef
 from postern.inspection.sql.sql_tokens import UnreadableSql
 from postern.protocols.mssql.dialect.tsql_batches import readings
 from postern.protocols.mssql.dialect.tsql_shapes import TSQL_SHAPES
@@ -21,53 +19,16 @@ from postern.protocols.mssql.lineage.tsql_statements import TsqlRead, TsqlStatem
 
 log = logging.getLogger(__name__)
 
-MOST_TEXT: Final = 64 * 1024  # characters; longer texts are not analysed
 MOST_TOKENS: Final = 32 * 1024
 NO_STATE: Final = TsqlState()
 _OF_A_VIEW: Final = TsqlState(lost=True, queried=True, numbered=True)
 
 
-class TSqlLineage:
-    """Lineage of T-SQL. Never raises; not thread-safe. Sessions share one instance and its caches."""
+class TSqlLineage(CachedLineage[TsqlCatalogue, TsqlState, TsqlRead]):
+    """Lineage of T-SQL."""
 
     def __init__(self) -> None:
-        self._snapshots: Snapshots[TsqlCatalogue, TsqlRead | None] = Snapshots(_catalogue)
-
-    def sources(self, text: str, schema: TargetSchema) -> tuple[frozenset[ColumnRef] | None, ...] | None:
-        """Return for each result column the table columns that it derives from (and those of views in between), or None
-        if unknown.
-
-        The whole result is None if the text does not have exactly one answer, or if the number of columns is unknown.
-        """
-        read = self.read(text, schema)
-        if read is None or len(read.answers) != 1 or any(out.many for out in read.answers[0]):
-            return None
-        return tuple(out.sources for out in read.answers[0])
-
-    def read(self, text: str, schema: TargetSchema, state: TsqlState = NO_STATE) -> TsqlRead | None:
-        """Return the analysis of a text; None if it cannot be tokenised, or is too large or too deep."""
-        if len(text) > MOST_TEXT:
-            return None
-        stored_readings = self._snapshots.of(schema)
-        shape = None if (text, state) in stored_readings else TSQL_SHAPES.of(text)
-        return stored_readings.of(
-            text if shape is None else shape, state, lambda: _read(text, stored_readings.catalogue, state)
-        )
-
-    def unread(self, text: str, schema: TargetSchema, state: TsqlState = NO_STATE) -> UnreadText | None:
-        """Return what another process has to read for `read`, or None if nothing."""
-        stored_readings = self._snapshots.of(schema)
-        words = TSQL_SHAPES.of(text) or text
-        if len(text) > MOST_TEXT or (text, state) in stored_readings or (words, state) in stored_readings:
-            return None
-
-        def keep(read: object) -> None:
-            stored_readings.keep(words, state, cast("TsqlRead | None", read))
-
-        def make_task() -> Callable[[], object]:
-            return partial(_read_elsewhere, pack_schema(schema), text, state)
-
-        return UnreadText(len(text), partial(self.read, text, schema, state), make_task, keep)
+        super().__init__(LineageReader(TSQL_SHAPES, NO_STATE, _catalogue, _read, _read_elsewhere))
 
 
 @lru_cache
@@ -80,17 +41,11 @@ def _read_elsewhere(ref: SchemaRef, text: str, state: TsqlState) -> TsqlRead | N
     return _own().read(text, ref.load(), state)
 
 
-def _read(text: str, catalogue: TsqlCatalogue, state: TsqlState) -> TsqlRead | None:
-    try:
-        batches = readings(text)[0]
-        if sum(map(len, batches)) > MOST_TOKENS:
-            raise TooMuch
-        return TsqlStatements(catalogue, state).read(batches)
-    except (UnreadableSql, TooMuch, RecursionError, MemoryError):
-        return None
-    except Exception:
-        log.exception("finding the lineage of a statement failed; its columns are unknown")
-        return None
+def _read(text: str, catalogue: TsqlCatalogue, state: TsqlState) -> TsqlRead:
+    batches = readings(text)[0]
+    if sum(map(len, batches)) > MOST_TOKENS:
+        raise TooMuch
+    return TsqlStatements(catalogue, state).read(batches)
 
 
 def _catalogue(schema: TargetSchema) -> TsqlCatalogue:

@@ -213,14 +213,13 @@ class MssqlClientLogin:
 
     def welcome(self, tokens: bytes) -> None:
         """End the login with what the target has answered."""
+        version = k.TDS_74 if self._startup is None else self._startup.options.version
         if not tokens:
-            version = k.TDS_74 if self._startup is None else self._startup.options.version
             tokens = k.encode_login_ack(version, k.SERVER, (16, 0, 0)) + k.encode_done(0, self._wide)
-        own = k.TDS_74 if self._startup is None else self._startup.options.version
         if self.is_strict:
             tokens = _with_version(tokens, k.TDS_80)
-        elif own != k.TDS_80:
-            tokens = _with_version(tokens, own, instead_of=k.TDS_80)
+        elif version != k.TDS_80:
+            tokens = _with_version(tokens, version, instead_of=k.TDS_80)
         self._stream.write(p.message(p.REPLY, tokens))
 
     def turn_away(self, number: int, text: str, hint: str = "", severity: int = 14) -> None:

@@ -289,15 +289,6 @@ def reject(stream: Handshake, number: int, text: str) -> None:
     stream.write(connects.refuse(descriptors.refusal_descriptor(number, text)))
 
 
-def refusal_number(error: PosternError) -> int:
-    """Return the number of Oracle Database's error for an error of a login."""
-    if isinstance(error, Unauthenticated):
-        return c.INVALID_CREDENTIALS
-    if isinstance(error, Denied):
-        return c.INSUFFICIENT_PRIVILEGES
-    return INCOMPATIBLE if isinstance(error, ProtocolViolation) else 12_520
-
-
 class OracleRedirect(PosternError):
     """The target's listener names another address, as in a cluster. The agent dials that one, and logs in there."""
 

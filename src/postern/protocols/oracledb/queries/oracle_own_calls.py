@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from postern.protocols.oracledb.login.oracle_login import SDU
 from postern.protocols.oracledb.wire import tns_packets as tns
 from postern.protocols.oracledb.wire import ttc_codes as c
 from postern.protocols.oracledb.wire.statement_forms import form_of
 from postern.protocols.oracledb.wire.ttc_buffers import pack_clr, pack_number
 
 ROWS: Final = 1_000  # of each fetch
-_SDU: Final = 8_192
 _LONGEST_LONG: Final = 0x7FFFFFFF
-_NUMBERS: Final = 13
 _BIND_SIZE: Final = 4_000
 
 
@@ -32,7 +31,7 @@ def encode_execute(text: str, values: Sequence[str | None], sequence: int) -> by
         bytes((c.FUNCTION, c.EXECUTE, sequence)),
         pack_number(options) + pack_number(0),
         b"\1" + pack_number(len(data)),
-        b"\1" + pack_number(_NUMBERS) + bytes(2),
+        b"\1" + pack_number(len(numbers)) + bytes(2),
         pack_number(0) + pack_number(ROWS) + pack_number(_LONGEST_LONG),
         bytes((1 if values else 0,)) + pack_number(len(values)),
         bytes(5),
@@ -67,4 +66,4 @@ def encode_function(function: int, sequence: int) -> bytes:
 
 
 def _packets(data: bytes) -> bytes:
-    return tns.data_packets(data, _SDU)
+    return tns.data_packets(data, SDU)
