@@ -10,32 +10,22 @@ medians count. At last, what masking costs in one process: documents of a reply,
 
 from __future__ import annotations
 
-import json
-import resource
-import socket
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Any
 from uuid import UUID
 
 import bson
 import click
 import pymongo
-from bench.gateway import BenchGateway, settle
+from bench.gateway import settle
 from bench.masking import SHAPES, Shape
-from bench.processes import cpu_seconds
+from bench.prepared_load import PreparedLoad, Route, measure, routes_to, start_program, with_options
 from bench.ratios import Ratios
-from bench.rules import STATEMENTS, TEXT
-from tests.support.postgres import free_port
 from tests.support.protocols import mongodb_test_messages as messages
 
-from bench import machine
 from postern.domain.rules.masking import DEFAULT_TYPES, MaskingRule, Strategy
 from postern.inspection.masking.masking_interceptor import Masking
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
@@ -44,45 +34,9 @@ from postern.protocols.mongodb.wire.mongodb_wire import MongodbWire
 from postern.protocols.wire_base import Side
 from postern.relay.link import Link
 
-CLIENTS = (1, 8, 32)
 BATCHES = 12
 BLOCK = 1 << 20  # bytes of a reply whose documents are masked
-_FOLDER = Path(__file__).resolve().parent
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """How clients come in. `pid` is the process in between, None for the direct way."""
-
-    name: str
-    port: int
-    user: str = ""
-    password: str = ""
-    pid: int | None = None
-
-
-def load(route: Route, *what: str) -> dict[str, float]:
-    """What the clients print. Raises RuntimeError."""
-    words = [sys.executable, str(_FOLDER / "mongodb_load.py"), str(route.port), route.user, route.password, *what]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"the clients failed by {route.name}: {done.stderr[-1000:]}")
-    printed: dict[str, float] = json.loads(done.stdout)
-    return printed
-
-
-def point_reads(route: Route, table: Ratios, seconds: int) -> None:
-    for clients in CLIENTS:
-        settle()
-        began = cpu_seconds(route.pid) if route.pid else 0.0
-        printed = load(route, str(clients), str(seconds))
-        what = f"{clients} client{'' if clients == 1 else 's'}"
-        table.add(f"{what}: reads/s", route.name, printed["count"] / printed["seconds"])
-        table.add(f"{what}: p50, µs", route.name, printed["p50"])
-        table.add(f"{what}: p99, µs", route.name, printed["p99"])
-        if route.pid:
-            spent = (cpu_seconds(route.pid) - began) * 1e6 / printed["count"]
-            table.add(f"{what}: processor time of the proxy, µs a read", route.name, spent)
+LOAD = PreparedLoad("bench.mongodb_load", "read")
 
 
 def by_pymongo(route: Route, table: Ratios, seconds: int) -> None:
@@ -98,12 +52,6 @@ def by_pymongo(route: Route, table: Ratios, seconds: int) -> None:
             customers.find_one({"_id": count})
             count += 1
     table.add("PyMongo, 1 client: reads/s", route.name, count / took)
-
-
-def large(route: Route, table: Ratios) -> None:
-    settle()
-    printed = load(route, "large")
-    table.add("a large result: MB/s", route.name, printed["bytes"] / 1e6 / printed["seconds"])
 
 
 def replies(shape: Shape) -> tuple[bytes, int]:
@@ -151,72 +99,16 @@ def masking(rounds: int) -> None:
             print(f"{name:50}" + "".join(f"{median:>15.0f}" for median in medians))
 
 
-@click.command(help=__doc__)
-@click.option("--rounds", type=click.IntRange(1), default=3)
-@click.option("--seconds", type=click.IntRange(1), default=4)
-@click.option("--quick", is_flag=True)
-@click.option("--only", type=click.Choice(["routes", "masking"]))
-def main(rounds: int, seconds: int, quick: bool, only: str | None) -> None:
-    if quick:
-        rounds, seconds = 1, 1
-    if not machine.is_compiled():
-        print("The hot path is not compiled here; `POSTERN_COMPILE=1 pip install .` says why.", file=sys.stderr)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 8192)), hard))
-    if only != "masking":
-        with ExitStack() as stack:
-            routes, table = _routes(stack), Ratios()
-            for _ in range(rounds):
-                for route in routes:
-                    point_reads(route, table, seconds)
-                for route in routes:
-                    by_pymongo(route, table, seconds)
-                for route in routes:
-                    large(route, table)
-            print("\n".join(table.lines([route.name for route in routes])))
-    if only != "routes":
-        masking(rounds)
-
-
-def _process(stack: ExitStack, script: str, *arguments: int) -> tuple[int, int]:
-    """Start a program that listens on a free port; return the port and the process id."""
-    port = free_port()
-    process = subprocess.Popen([sys.executable, "-P", str(_FOLDER / script), str(port), *map(str, arguments)])
-    stack.callback(process.wait)
-    stack.callback(process.terminate)
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        with closing(socket.socket()) as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return port, process.pid
-        time.sleep(0.05)
-    raise RuntimeError(f"{script} did not start")
-
-
 def _routes(stack: ExitStack) -> list[Route]:
-    target_port, _ = _process(stack, "mongodb_server.py", BATCHES)
-    passing, passer = _process(stack, "forwarder.py", target_port)
-    gateway = BenchGateway()
-    stack.callback(gateway.stop)
-    target = {"HOST": "127.0.0.1", "PORT": str(target_port), "DB": "shop", "SSLMODE": "disable"}
-    made = {
-        name: gateway.connection(name, target, subtype="mongodb", redact_enabled=name == "masked")
-        for name in ("plain", "words", "statements", "masked")
-    }
-    gateway.guardrail("words", TEXT, made["words"])
-    gateway.guardrail("statements", STATEMENTS, made["statements"])
+    target_port, _ = start_program(stack, "bench.mongodb_server", BATCHES)
+    return routes_to(stack, "mongodb", target_port, {})
 
-    def postern(title: str, name: str) -> Route:
-        return Route(title, gateway.settings.mongodb_port, *gateway.credential(name), gateway.worker_pid)
 
-    return [
-        Route("direct", target_port),
-        Route("bare forwarder", passing, pid=passer),
-        postern("Postern", "plain"),
-        postern("Postern, guardrail", "words"),
-        postern("Postern, rules about statements", "statements"),
-        postern("Postern, masking", "masked"),
-    ]
+@click.command(help=__doc__)
+@with_options
+def main(rounds: int, seconds: int, quick: bool, only: str | None) -> None:
+    measures = (LOAD.small, by_pymongo, LOAD.large)
+    measure(_routes, measures, masking, rounds=rounds, seconds=seconds, quick=quick, only=only)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Clients of MongoDB in one process, which send prepared commands: a driver would be the slowest part.
 
-    python bench/mongodb_load.py PORT USER PASSWORD CLIENTS SECONDS     point reads, each after the reply to the last
-    python bench/mongodb_load.py PORT USER PASSWORD large               one result to its end
+    python -m bench.mongodb_load PORT USER PASSWORD CLIENTS SECONDS     point reads, each after the reply to the last
+    python -m bench.mongodb_load PORT USER PASSWORD large               one result to its end
 
 An empty USER is one who does not log in. Prints JSON: `count`, `seconds`, `bytes`, and latencies in microseconds.
 """

@@ -1,7 +1,7 @@
 """Clients of SQL Server in one process, which send prepared batches: a driver would be the slowest part.
 
-    python bench/mssql_load.py PORT USER PASSWORD CLIENTS SECONDS     one row each, after the answer to the last
-    python bench/mssql_load.py PORT USER PASSWORD large               one result to its end
+    python -m bench.mssql_load PORT USER PASSWORD CLIENTS SECONDS     one row each, after the answer to the last
+    python -m bench.mssql_load PORT USER PASSWORD large               one result to its end
 
 Prints JSON: `count`, `seconds`, `bytes`, and latencies in microseconds.
 """

@@ -12,30 +12,20 @@ of the row before.
 
 from __future__ import annotations
 
-import json
-import resource
-import socket
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import ExitStack
 from uuid import UUID
 
 import click
 import oracledb
-from bench.gateway import BenchGateway, settle
+from bench.gateway import settle
 from bench.masking import SHAPES, Shape
-from bench.processes import cpu_seconds
+from bench.prepared_load import PreparedLoad, Route, measure, routes_to, start_program, with_options
 from bench.ratios import Ratios
-from bench.rules import STATEMENTS, TEXT
-from tests.support.postgres import free_port
 from tests.support.protocols import oracledb_test_messages as messages
 
-from bench import machine
 from postern.domain.rules.masking import DEFAULT_TYPES, MaskingRule, Strategy
 from postern.domain.targets.target_schema import Relation, TargetSchema
 from postern.inspection.masking.masking_interceptor import Masking
@@ -46,45 +36,9 @@ from postern.protocols.oracledb.wire.ttc_negotiation import TtcLayout
 from postern.protocols.wire_base import Side
 from postern.relay.link import Link
 
-CLIENTS = (1, 8, 32)
 MEGABYTES = 100  # of the large result
 BLOCK = 1 << 20  # bytes of a result whose rows are masked
-_FOLDER = Path(__file__).resolve().parent
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """How clients come in. `pid` is the process in between, None for the direct way."""
-
-    name: str
-    port: int
-    user: str = "app"
-    password: str = "secret"
-    pid: int | None = None
-
-
-def load(route: Route, *what: str) -> dict[str, float]:
-    """What the clients print. Raises RuntimeError."""
-    words = [sys.executable, "-m", "bench.oracledb_load", str(route.port), route.user, route.password, *what]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=_FOLDER.parent)
-    if done.returncode:
-        raise RuntimeError(f"the clients failed by {route.name}: {done.stderr[-1000:]}")
-    printed: dict[str, float] = json.loads(done.stdout)
-    return printed
-
-
-def point_selects(route: Route, table: Ratios, seconds: int) -> None:
-    for clients in CLIENTS:
-        settle()
-        began = cpu_seconds(route.pid) if route.pid else 0.0
-        printed = load(route, str(clients), str(seconds))
-        what = f"{clients} client{'' if clients == 1 else 's'}"
-        table.add(f"{what}: statements/s", route.name, printed["count"] / printed["seconds"])
-        table.add(f"{what}: p50, µs", route.name, printed["p50"])
-        table.add(f"{what}: p99, µs", route.name, printed["p99"])
-        if route.pid:
-            spent = (cpu_seconds(route.pid) - began) * 1e6 / printed["count"]
-            table.add(f"{what}: processor time of the proxy, µs a statement", route.name, spent)
+LOAD = PreparedLoad("bench.oracledb_load", "statement")
 
 
 def by_driver(route: Route, table: Ratios, seconds: int) -> None:
@@ -97,12 +51,6 @@ def by_driver(route: Route, table: Ratios, seconds: int) -> None:
             cursor.fetchall()
             count += 1
     table.add("python-oracledb, 1 client: statements/s", route.name, count / took)
-
-
-def large(route: Route, table: Ratios) -> None:
-    settle()
-    printed = load(route, "large")
-    table.add("a large result: MB/s", route.name, printed["bytes"] / 1e6 / printed["seconds"])
 
 
 def answer(shape: Shape, repeated: int = 0) -> tuple[bytes, int]:
@@ -160,74 +108,16 @@ def masking(rounds: int) -> None:
             print(f"{said:50}" + "".join(f"{statistics.median(each):>15.0f}" for each in speeds))
 
 
-@click.command(help=__doc__)
-@click.option("--rounds", type=click.IntRange(1), default=3)
-@click.option("--seconds", type=click.IntRange(1), default=4)
-@click.option("--quick", is_flag=True)
-@click.option("--only", type=click.Choice(["routes", "masking"]))
-def main(rounds: int, seconds: int, quick: bool, only: str | None) -> None:
-    if quick:
-        rounds, seconds = 1, 1
-    if not machine.is_compiled():
-        print("The hot path is not compiled here; `POSTERN_COMPILE=1 pip install .` says why.", file=sys.stderr)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 8192)), hard))
-    if only != "masking":
-        with ExitStack() as stack:
-            routes, table = _routes(stack), Ratios()
-            for _ in range(rounds):
-                for route in routes:
-                    point_selects(route, table, seconds)
-                for route in routes:
-                    by_driver(route, table, seconds)
-                for route in routes:
-                    large(route, table)
-            print("\n".join(table.lines([route.name for route in routes])))
-    if only != "routes":
-        masking(rounds)
-
-
-def _process(stack: ExitStack, module: str, *arguments: int) -> tuple[int, int]:
-    """Start a program that listens on a free port; return the port and the process id."""
-    port = free_port()
-    words = [sys.executable, "-m", module, str(port), *map(str, arguments)]
-    process = subprocess.Popen(words, cwd=_FOLDER.parent)
-    stack.callback(process.wait)
-    stack.callback(process.terminate)
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        with closing(socket.socket()) as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return port, process.pid
-        time.sleep(0.05)
-    raise RuntimeError(f"{module} did not start")
-
-
 def _routes(stack: ExitStack) -> list[Route]:
-    target_port, _ = _process(stack, "bench.oracledb_server", MEGABYTES)
-    passing, passer = _process(stack, "bench.forwarder", target_port)
-    gateway = BenchGateway()
-    stack.callback(gateway.stop)
-    target = {"HOST": "127.0.0.1", "PORT": str(target_port), "USER": "app", "PASS": "secret"}
-    target |= {"DB": "shop", "SSLMODE": "disable"}
-    made = {
-        name: gateway.connection(name, target, subtype="oracledb", redact_enabled=name == "masked")
-        for name in ("plain", "words", "statements", "masked")
-    }
-    gateway.guardrail("words", TEXT, made["words"])
-    gateway.guardrail("statements", STATEMENTS, made["statements"])
+    target_port, _ = start_program(stack, "bench.oracledb_server", MEGABYTES)
+    return routes_to(stack, "oracledb", target_port, {"USER": "app", "PASS": "secret"}, user="app", password="secret")
 
-    def postern(title: str, name: str) -> Route:
-        return Route(title, gateway.settings.oracledb_port, *gateway.credential(name), gateway.worker_pid)
 
-    return [
-        Route("direct", target_port),
-        Route("bare forwarder", passing, pid=passer),
-        postern("Postern", "plain"),
-        postern("Postern, guardrail", "words"),
-        postern("Postern, rules about statements", "statements"),
-        postern("Postern, masking", "masked"),
-    ]
+@click.command(help=__doc__)
+@with_options
+def main(rounds: int, seconds: int, quick: bool, only: str | None) -> None:
+    measures = (LOAD.small, by_driver, LOAD.large)
+    measure(_routes, measures, masking, rounds=rounds, seconds=seconds, quick=quick, only=only)
 
 
 if __name__ == "__main__":
