@@ -208,6 +208,7 @@ class _Judge:
         draft.effects |= query.effects | {Effect.WRITE} if runs else query.effects - {Effect.READ}
         draft.scans |= query.scans if runs else set()
         draft.reason, draft.untraced = query.reason, query.untraced
+        draft.is_view_calling = query.is_view_calling
 
     # PL/SQL
 

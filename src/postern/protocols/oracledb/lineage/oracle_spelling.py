@@ -15,6 +15,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from postern.inspection.lineage.tree_translation import FOREIGN, PLAIN
 from postern.inspection.sql.sql_calls import called_at
 from postern.inspection.sql.sql_tokens import (
     SqlToken,
@@ -43,8 +44,6 @@ from postern.protocols.oracledb.lineage.oracle_builtins import (
 )
 from postern.protocols.oracledb.lineage.oracle_names import folded_name
 
-PLAIN: Final = "postern_plain"
-FOREIGN: Final = "postern_foreign"
 HELD: Final = "postern_held"  # its result may be what the session holds
 REMOTE: Final = "\ue000"  # ends the name of a table of another database
 SOFT: Final = "\ue001"  # begins a name that is a column, or nothing at all
@@ -100,11 +99,6 @@ def spell_oracle(tokens: Sequence[SqlToken], verb: str, pure: Pure, names: Local
     tree, nodes = tree_of(speller.spelled, verb, words.GRAMMAR)
     _check_names(speller.names, nodes)
     return SpelledOracle(tree, cursors)
-
-
-def unknown_function_name(node: exp.Expr) -> str:
-    """Return the lower-case name of a function that sqlglot does not know."""
-    return str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
 
 
 def _without_links(tokens: Sequence[SqlToken]) -> list[SqlToken]:
