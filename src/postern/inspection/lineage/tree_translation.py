@@ -176,6 +176,10 @@ class TreeQueries:
         """Return whether a CTE with this list of columns can use itself."""
         return True
 
+    def _added_columns(self, cte: exp.Expr) -> Sequence[str]:
+        """Return the columns of a CTE that are not in its query, and may be made of all others."""
+        return ()
+
     def _select(self, node: exp.Select) -> rel.Query:
         return rel.Select(self.targets(node.expressions), self.sources(node), self._conditions(node))
 
@@ -204,7 +208,8 @@ class TreeQueries:
 
     def _cte(self, expression: exp.Expr) -> rel.With:
         columns = tuple(map(self.expressions.column_text, expression.alias_column_names))
-        table = rel.CommonTable(expression.alias, self.query(expression.this), columns)
+        added = tuple([(name, True) for name in self._added_columns(expression)])
+        table = rel.CommonTable(expression.alias, self.query(expression.this), columns, added)
         return rel.With((table,), recursive=self._is_recursive(columns))
 
     def targets(self, values: Iterable[exp.Expr]) -> list[rel.OutputColumn | rel.Star | rel.RowStar]:

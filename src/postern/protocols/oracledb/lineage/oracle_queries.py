@@ -47,6 +47,7 @@ class OracleQueries(TreeQueries):
     def __init__(self, spelled: SpelledOracle, work: WorkBudget, held: Sources) -> None:
         super().__init__(work)
         self.tree = spelled.tree
+        self._added = spelled.added
         self.expressions = OracleExpressions(work, self.query, held)
 
     def table_name(self, table: exp.Expr) -> rel.TableName | None:
@@ -64,6 +65,44 @@ class OracleQueries(TreeQueries):
 
     def _is_recursive(self, columns: Sequence[str]) -> bool:
         return bool(columns)
+
+    def _added_columns(self, cte: exp.Expr) -> Sequence[str]:
+        return self._added.get(cte.alias, ())
+
+    def _pivot(self, source: rel.FromItem, pivot: exp.Expr) -> rel.FromItem:
+        """Translate PIVOT or UNPIVOT. The columns that PIVOT makes have the names of values, in one place."""
+        fields = [field for field in pivot.args.get("fields") or () if isinstance(field, exp.In)]
+        if len(fields) != 1:
+            return super()._pivot(source, pivot)
+        (field,) = fields
+        if pivot.args.get("unpivot"):
+            added = self._unpivoted(_parts_of(field.this), [_parts_of(part) for part in pivot.expressions], field)
+            used = [column for value in field.expressions for column in value.find_all(exp.Column)]
+        else:
+            queries = [rel.InnerQuery(self.query(each)) for each in field.expressions if isinstance(each, exp.Query)]
+            value = rel.Made((self.expressions.all([*pivot.expressions, *_parts_of(field.this)]), *queries))
+            added = [rel.RowStar(None, value)]
+            used = [column for each in (*pivot.expressions, field.this) for column in each.find_all(exp.Column)]
+        if added is None or any(column.table for column in used):
+            return super()._pivot(source, pivot)
+        return rel.ReshapedRows(source, frozenset([column.name for column in used]), added, self.alias(pivot))
+
+    def _unpivoted(
+        self, names: Sequence[exp.Expr], values: Sequence[Sequence[exp.Expr]], field: exp.In
+    ) -> list[rel.OutputColumn | rel.Star | rel.RowStar] | None:
+        """Return the columns that UNPIVOT makes: names of columns, and then values of any of these."""
+        columns = [column for group in values for column in group]
+        sources: list[list[rel.Expression]] = [[] for _ in columns]
+        for value in field.expressions:
+            listed = _parts_of(value.this if isinstance(value, exp.PivotAlias) else value)
+            if len(listed) != len(columns):
+                return None
+            for place, each in enumerate(listed):
+                sources[place].append(self.expressions.of(each))
+        made: list[rel.OutputColumn | rel.Star | rel.RowStar] = []
+        made += [rel.OutputColumn(each.name, rel.CONSTANT) for each in names]
+        made += [rel.OutputColumn(each.name, rel.Made(tuple(of))) for each, of in zip(columns, sources, strict=True)]
+        return made
 
     def _select(self, node: exp.Select) -> rel.Query:
         targets = self.targets(node.expressions)
@@ -92,6 +131,10 @@ class OracleQueries(TreeQueries):
                 values.append(self.expressions.of(table.this))
         values = [value for value in values if value != rel.CONSTANT]
         return rel.Made(tuple(values)) if values else None
+
+
+def _parts_of(node: exp.Expr) -> list[exp.Expr]:
+    return list(node.expressions) if isinstance(node, exp.Tuple) else [node]
 
 
 def _is_of_table(target: rel.OutputColumn) -> bool:
