@@ -92,7 +92,7 @@ def _remove_added(plain: PlainClauses, place: int) -> None:
         is_cycle = key_at(tokens, end + 2) == "TO"
         if end + 1 >= len(tokens) or not tokens[end + 1].is_name:
             raise UnreadableSql("SET after SEARCH or CYCLE is not understood")
-        added.append(_folded(tokens[end + 1]))
+        added.append(_fold_name(tokens[end + 1]))
         end += 2
         if is_cycle:
             values = [tokens[at].kind for at in (end + 1, end + 3) if at < len(tokens)]
@@ -128,7 +128,7 @@ def _name_of_cte(tokens: Sequence[SqlToken], close: int) -> str:
         start = _opening(tokens, start) - 1
     if start < 0 or not tokens[start].is_name:
         raise UnreadableSql("SEARCH or CYCLE is not understood")
-    return _folded(tokens[start])
+    return _fold_name(tokens[start])
 
 
 def _opening(tokens: Sequence[SqlToken], close: int) -> int:
@@ -141,7 +141,7 @@ def _opening(tokens: Sequence[SqlToken], close: int) -> int:
     return -1
 
 
-def _folded(token: SqlToken) -> str:
+def _fold_name(token: SqlToken) -> str:
     return token.text.upper() if token.kind is SqlTokenKind.WORD else token.text
 
 
@@ -201,12 +201,13 @@ def _replace_pattern(tokens: list[SqlToken], place: int, *, many: bool) -> int:
     end = closing(tokens, place + 1)
     sections = _sections(tokens[place + 2 : end])
     start = _start_of_rows(tokens, place)
-    variables = {_folded(token) for name in ("PATTERN", "SUBSET") for token in sections.get(name, ()) if token.is_name}
+    patterns = [*sections["PATTERN"], *sections.get("SUBSET", ())]
+    variables = {_fold_name(token) for token in patterns if token.is_name}
     conditions: list[SqlToken] = []
     for part in split_at_commas(sections["DEFINE"]):
         if len(part) < 3 or not part[0].is_name or part[1].key != "AS":
             raise UnreadableSql("DEFINE is not understood")
-        variables.add(_folded(part[0]))
+        variables.add(_fold_name(part[0]))
         conditions += [_COMMA, *part[2:]]
     has_all_rows = key_at(sections.get("ROWS", ()), 0) == "ALL"
     listed = [_STAR] if has_all_rows else []
@@ -250,7 +251,7 @@ def _without_variables(tokens: Sequence[SqlToken], variables: set[str]) -> list[
     while place < len(tokens):
         token, after = tokens[place], key_at(tokens, place + 1)
         is_first = key_at(tokens, place - 1) != "."
-        if token.is_name and is_first and after == "." and _folded(token) in variables:
+        if token.is_name and is_first and after == "." and _fold_name(token) in variables:
             place += 2
         elif token.key in ("RUNNING", "FINAL") and place + 1 < len(tokens) and tokens[place + 1].is_name:
             place += 1
@@ -367,7 +368,7 @@ class _ModelClause:
         for part in split_at_commas(tokens):
             if not part or not part[-1].is_name:
                 raise UnreadableSql("a column of a MODEL has no name")
-            self.names.add(_folded(part[-1]))
+            self.names.add(_fold_name(part[-1]))
             _, end = dotted_name(part, 0)
             value = part if end == len(part) else part[: -2 if part[-2].key == "AS" else -1]
             if not value or value[-1].key == ".":
@@ -407,7 +408,7 @@ def _values(tokens: Sequence[SqlToken], names: set[str]) -> list[SqlToken]:
             continue
         parts, end = dotted_name(tokens, place)
         is_call = key_at(tokens, end) == "("
-        is_column = len(parts) == 1 and not is_call and _folded(token) in names
+        is_column = len(parts) == 1 and not is_call and _fold_name(token) in names
         is_of_cells = len(parts) == 1 and is_call and token.key in _CELL_FUNCTIONS
         if not (is_column or is_of_cells or _is_keyword(tokens, place)):
             values += [_COMMA, *tokens[place:end], *((_OPEN, _ONE, _CLOSE) if is_call else ())]

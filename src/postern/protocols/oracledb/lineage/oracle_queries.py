@@ -60,7 +60,7 @@ class OracleQueries(TreeQueries):
 
     def _title(self, value: exp.Expr) -> str | None:
         if isinstance(value, exp.Alias):
-            return value.args["alias"].name
+            return str(value.args["alias"].name)
         return value.name if isinstance(value, exp.Column) and not value.name.startswith(SOFT) else None
 
     def _is_recursive(self, columns: Sequence[str]) -> bool:
@@ -76,7 +76,7 @@ class OracleQueries(TreeQueries):
             return super()._pivot(source, pivot)
         (field,) = fields
         if pivot.args.get("unpivot"):
-            added = self._unpivoted(_parts_of(field.this), [_parts_of(part) for part in pivot.expressions], field)
+            added = self._unpivot_columns(_parts_of(field.this), [_parts_of(part) for part in pivot.expressions], field)
             used = [column for value in field.expressions for column in value.find_all(exp.Column)]
         else:
             queries = [rel.InnerQuery(self.query(each)) for each in field.expressions if isinstance(each, exp.Query)]
@@ -87,7 +87,7 @@ class OracleQueries(TreeQueries):
             return super()._pivot(source, pivot)
         return rel.ReshapedRows(source, frozenset([column.name for column in used]), added, self.alias(pivot))
 
-    def _unpivoted(
+    def _unpivot_columns(
         self, names: Sequence[exp.Expr], values: Sequence[Sequence[exp.Expr]], field: exp.In
     ) -> list[rel.OutputColumn | rel.Star | rel.RowStar] | None:
         """Return the columns that UNPIVOT makes: names of columns, and then values of any of these."""
