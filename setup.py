@@ -95,6 +95,7 @@ HOT = [
     "protocols/mssql/wire/mssql_frontend.py",
     "protocols/mssql/wire/mssql_headings.py",
     "protocols/mssql/wire/mssql_output.py",
+    "protocols/mssql/wire/mssql_output_variables.py",
     "protocols/mssql/wire/mssql_packet_flow.py",
     "protocols/mssql/wire/mssql_packets.py",
     "protocols/mssql/wire/mssql_requests.py",

@@ -77,6 +77,11 @@ SELECT FIRST_VALUE(a) OVER (ORDER BY b), NTILE(4) OVER (ORDER BY b), PERCENTILE_
 SELECT COUNT(DISTINCT a), STDDEV(b), VARIANCE(b), MEDIAN(b) FROM t
 SELECT MAX(a) KEEP (DENSE_RANK LAST ORDER BY b) FROM t
 SELECT * FROM (SELECT a, b, c FROM t) PIVOT (SUM(c) FOR b IN ('x' AS x, 'y' AS y))
+SELECT * FROM (SELECT a, b, c FROM t) PIVOT XML (SUM(c) FOR b IN (ANY))
+SELECT a, quarter, amount FROM t UNPIVOT INCLUDE NULLS (amount FOR quarter IN (q1 AS '1', q2 AS '2'))
+WITH r (id, boss, lvl) AS (SELECT id, boss, 1 FROM staff WHERE boss IS NULL UNION ALL SELECT s.id, s.boss, r.lvl + 1 FROM staff s JOIN r ON s.boss = r.id) SEARCH DEPTH FIRST BY id SET seq CYCLE id SET is_cycle TO 'Y' DEFAULT 'N' SELECT id, lvl, is_cycle FROM r ORDER BY seq
+SELECT symbol, start_day, end_day FROM ticker MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY day MEASURES strt.day AS start_day, LAST(up.day) AS end_day ONE ROW PER MATCH AFTER MATCH SKIP TO LAST up PATTERN (strt down+ up+) DEFINE down AS down.price < PREV(down.price), up AS up.price > PREV(up.price)) mr ORDER BY symbol
+SELECT country, year, sales FROM sales_view MODEL PARTITION BY (country) DIMENSION BY (year) MEASURES (sales) RULES (sales[2002] = sales[2000] + sales[2001]) ORDER BY country
 SELECT name FROM users WHERE UPPER(name) LIKE UPPER(:p) ESCAPE '\'
 SELECT NULL, 1.5, -3, 1e5, .5 FROM dual
 """,
@@ -194,6 +199,7 @@ DECLARE n NUMBER; BEGIN SELECT COUNT(*) INTO n FROM orders WHERE status = 'open'
 begin for r in (select id, name from users where id < 10) loop dbms_output.put_line(r.id || ': ' || r.name); end loop; end;
 DECLARE CURSOR c IS SELECT * FROM users; r c%ROWTYPE; BEGIN OPEN c; LOOP FETCH c INTO r; EXIT WHEN c%NOTFOUND; DBMS_OUTPUT.PUT_LINE(r.name); END LOOP; CLOSE c; END;
 DECLARE c SYS_REFCURSOR; BEGIN OPEN c FOR SELECT * FROM users; DBMS_SQL.RETURN_RESULT(c); END;
+DECLARE c INTEGER; n NUMBER; v VARCHAR2(30); BEGIN c := DBMS_SQL.OPEN_CURSOR; DBMS_SQL.PARSE(c, 'SELECT name FROM users', DBMS_SQL.NATIVE); DBMS_SQL.DEFINE_COLUMN(c, 1, v, 30); n := DBMS_SQL.EXECUTE(c); WHILE DBMS_SQL.FETCH_ROWS(c) > 0 LOOP DBMS_SQL.COLUMN_VALUE(c, 1, v); DBMS_OUTPUT.PUT_LINE(v); END LOOP; DBMS_SQL.CLOSE_CURSOR(c); END;
 CALL DBMS_LOB.READ(:1)
 """,
     ("an application, writing in blocks", "sw"): r"""

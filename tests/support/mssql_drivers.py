@@ -87,7 +87,7 @@ class SqlServerDriver:
         if self.name == "go-mssqldb":
             return [str(go_program()), *arguments, self.encryption, str(address.authority)]
         if self.name == "jdbc":
-            return [*java_program(), *arguments, self.encryption, *self.options]
+            return [*java_command("MssqlTasks"), *arguments, self.encryption, *self.options]
         verified = address.certificate if self.name == "odbc" else address.authority
         program = PROGRAMS / "mssql_python" / "mssql_tasks.py"
         return [sys.executable, str(program), self.name, *arguments, self.encryption, str(verified)]
@@ -150,12 +150,12 @@ def go_program() -> Path:
 
 
 @lru_cache
-def java_program() -> tuple[str, ...]:
-    """Return how the program with JDBC is started."""
+def java_command(name: str) -> tuple[str, ...]:
+    """Return how a program with JDBC is started."""
     jars, folder = installed_tool("mssql-jdbc"), _built("mssql-java")
-    source = str(PROGRAMS / "mssql_java" / "MssqlTasks.java")
+    source = str(PROGRAMS / "mssql_java" / f"{name}.java")
     run_program([need("javac", "default-jdk-headless"), "-cp", f"{jars}/*", "-d", str(folder), source], folder)
-    return need("java", "default-jdk-headless"), "-cp", f"{folder}:{jars}/*", "MssqlTasks"
+    return need("java", "default-jdk-headless"), "-cp", f"{folder}:{jars}/*", name
 
 
 def _built(name: str) -> Path:

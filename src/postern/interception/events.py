@@ -112,7 +112,8 @@ class Column:
     """Column of an answer, and where it comes from as far as the answer says.
 
     - `table` and `position`: the target's own numbers of the table and of the column in it, from 1, if the column comes
-      from a table unchanged; otherwise `table` is 0. A whole row has the position 0; system columns have negative ones.
+      from a table unchanged; otherwise `table` is 0. A whole row has the position 0; system columns, and what is no
+      column of a result, have negative ones.
     - `origin`: schema, table and column by name, as the target spells them, empty where unknown. They can be names of a
       view, an alias or a subquery.
     """
@@ -315,6 +316,14 @@ class Output(Event):
         return False
 
     @property
+    def columns(self) -> tuple[Column, ...]:
+        """Return the columns of single values, such as output parameters: one value for each, which can be NULL.
+
+        Rules about columns decide about each of them, as in a row. Empty if this is no list of values.
+        """
+        return ()
+
+    @property
     def unreadable(self) -> str:
         """Return why nothing in this can be read (`a PDF document`), or nothing. `texts` is then empty."""
         return ""
@@ -359,6 +368,10 @@ class Output(Event):
         raise NotImplementedError
 
     def change(self, form: CopyFormat, columns: Sequence[tuple[int, Change] | None]) -> list[tuple[int, int]]:
+        raise NotImplementedError
+
+    def change_value(self, column: int, by: Change) -> int:
+        """Change the value of one of `columns`, as `Rows.change` does for a cell. Return how many bytes it had."""
         raise NotImplementedError
 
 

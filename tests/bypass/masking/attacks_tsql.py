@@ -188,9 +188,108 @@ _CARRIERS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+# The same for output parameters: the last text assigns its parameter `@o`, which the client gets.
+_OUTPUTS: dict[str, tuple[str, ...]] = {
+    "select": ("SELECT @o = {p} FROM people p",),
+    "other letters": ("SELECT @O = {p} FROM people p",),
+    "wide letters": ("SELECT @ｏ = {p} FROM people p",),
+    "top": ("SELECT TOP 1 @o = {p} FROM people p ORDER BY p.id",),
+    "several at once": ("SELECT @x = 1, @o = {p}, @y = 2 FROM people p",),
+    "appended": ("SELECT @o += {p} FROM people p",),
+    "appended to itself": ("SELECT @o = @o + {p} FROM people p",),
+    "of a subquery in FROM": ("SELECT @o = q.x FROM (SELECT {p} AS x FROM people p) q",),
+    "of a CTE": ("WITH c AS (SELECT {p} AS x FROM people p) SELECT @o = x FROM c",),
+    "of an APPLY": ("SELECT @o = a.x FROM people p CROSS APPLY (SELECT {p} AS x) a",),
+    "of a union": ("SELECT @o = x FROM (SELECT note AS x FROM orders UNION ALL SELECT {p} FROM people p) q",),
+    "set": ("SET @o = (SELECT TOP 1 {p} FROM people p)",),
+    "set with more around": ("SET @o = 1 + (SELECT TOP 1 {p} FROM people p)",),
+    "set and add": ("SET @o += (SELECT TOP 1 {p} FROM people p)",),
+    "declared": ("DECLARE @v sql_variant = (SELECT TOP 1 {p} FROM people p) SET @o = @v",),
+    "several variables": ("DECLARE @a int, @b int; SELECT @a = {p} FROM people p; SET @b = @a; SELECT @o = @b + 1",),
+    "several parameters": ("SELECT @p2 = {p} FROM people p; SET @p3 = @p2; SET @o = @p3",),
+    "in a branch": ("IF @i = 1 SELECT @o = {p} FROM people p ELSE SET @o = 'x'",),
+    "before a branch": ("SELECT @o = {p} FROM people p; IF @i = 1 SET @o = 'x'",),
+    "else": ("IF @i = 1 SET @o = 'x' ELSE BEGIN SELECT @o = {p} FROM people p END",),
+    "try": ("BEGIN TRY SELECT @o = {p} FROM people p; SELECT 1 / 0; SET @o = 'x' END TRY BEGIN CATCH END CATCH",),
+    "catch": ("BEGIN TRY SELECT 1 / 0 END TRY BEGIN CATCH SELECT @o = {p} FROM people p END CATCH",),
+    "error": ("BEGIN TRY SELECT 1 / 0 WHERE {p1} = 1 END TRY BEGIN CATCH SET @o = ERROR_MESSAGE() END CATCH",),
+    "overwritten where it is skipped": ("SELECT @o = {p} FROM people p; SELECT @o = 'x' WHERE 1 = 0",),
+    "backwards in a loop": (
+        "WHILE @i < 3 BEGIN SET @o = @w; SET @w = @v; SELECT @v = {p} FROM people p; SET @i += 1 END",
+    ),
+    "condition of a loop": ("WHILE @i < (SELECT MAX({p}) FROM people p) SET @i += 1; SET @o = @i",),
+    "condition in a loop": (
+        "WHILE @i < 99 BEGIN IF EXISTS (SELECT 1 FROM people p WHERE {p} > @i) SET @o += 'x'; SET @i += 1 END",
+    ),
+    "condition with a label": ("again: SET @o += 1; IF @o < (SELECT MAX({p}) FROM people p) GOTO again",),
+    "update": ("UPDATE p SET @o = {p}, note = '' FROM people p",),
+    "update of a column and a variable": ("UPDATE p SET @o = note = {p} FROM people p",),
+    "update of another table": ("UPDATE o SET @o = {p} FROM orders o JOIN people p ON p.id = o.person",),
+    "update of a table variable": (
+        "DECLARE @t TABLE (x nvarchar(9)); INSERT @t SELECT {p} FROM people p; UPDATE @t SET @o = x",
+    ),
+    "output into a table variable": (
+        "DECLARE @t TABLE (x nvarchar(9)); UPDATE p SET note = {p} OUTPUT inserted.note INTO @t FROM people p; "
+        "SELECT @o = x FROM @t",
+    ),
+    "deleted into a table variable": (
+        "DECLARE @t TABLE (x nvarchar(9)); DELETE people OUTPUT deleted.name INTO @t (x); SELECT @o = x FROM @t",
+    ),
+    "temporary table": ("SELECT {p} AS x INTO #t FROM people p", "SELECT @o = x FROM #t"),
+    "temporary table of a text": ("EXEC ('SELECT {q} AS x INTO #t FROM people p'); SELECT @o = x FROM #t",),
+    "merge": ("MERGE orders AS o USING people AS p ON o.id = p.id WHEN MATCHED THEN UPDATE SET @o = {p};",),
+    "fetch": ("DECLARE c CURSOR FOR SELECT {p} FROM people p OPEN c; FETCH NEXT FROM c INTO @o",),
+    "fetch in a later text": ("DECLARE c CURSOR GLOBAL FOR SELECT {p} FROM people p OPEN c", "FETCH c INTO @o"),
+    "fetch of several": ("DECLARE c CURSOR FOR SELECT 1, {p} FROM people p OPEN c; FETCH FROM c INTO @i, @o",),
+    "cursor variable": ("DECLARE @c CURSOR; SET @c = CURSOR FOR SELECT {p} FROM people p; OPEN @c; FETCH @c INTO @o",),
+    "sp_executesql": ("EXEC sp_executesql N'SELECT @x = {q} FROM people p', N'@x nvarchar(9) OUTPUT', @o OUTPUT",),
+    "sp_executesql by name": (
+        "EXEC sp_executesql N'SELECT @x = {q} FROM people p', N'@x nvarchar(9) OUTPUT', @x = @o OUTPUT",
+    ),
+    "sp_executesql in sp_executesql": (
+        "EXEC sp_executesql N'EXEC sp_executesql N''SELECT @y = {qq} FROM people p'', N''@y nvarchar(9) OUTPUT'', @x OUTPUT',"
+        " N'@x nvarchar(9) OUTPUT', @o OUTPUT",
+    ),
+    "argument of sp_executesql": (
+        "DECLARE @v nvarchar(9) = (SELECT TOP 1 {p} FROM people p); "
+        "EXEC sp_executesql N'SET @x = @y', N'@x nvarchar(9) OUTPUT, @y nvarchar(9)', @o OUTPUT, @v",
+    ),
+    "text of a parameter": ("EXEC sp_executesql @p2, N'@x nvarchar(9) OUTPUT', @o OUTPUT",),
+    "text of a value": ("SELECT @p2 = {p} FROM people p; EXEC sp_executesql @p2, N'@x nvarchar(9) OUTPUT', @o OUTPUT",),
+    "procedure": ("EXEC dbo.give @o OUTPUT",),
+    "procedure in a variable": ("EXEC @p2 @o OUTPUT",),
+    "procedure with a name": ("EXEC dbo.give @x = @o OUT",),
+    "return value": ("EXEC @o = dbo.give",),
+    "rows of a procedure": ("DECLARE @t TABLE (x int); INSERT @t EXEC dbo.list_people; SELECT @o = x FROM @t",),
+    "rows of a text": ("DECLARE @t TABLE (x int); INSERT @t EXEC ('SELECT {q} FROM people p'); SELECT @o = x FROM @t",),
+    "prepared": ("EXEC sp_prepexec @i OUTPUT, N'@x nvarchar(9) OUTPUT', N'SELECT @x = {q} FROM people p', @o OUTPUT",),
+    "function": ("SET @o = dbo.name_of(1)",),
+    "view": ("SELECT @o = who FROM v_people",),
+    "view of a view": ("SELECT @o = x FROM v_more",),
+    "XML": ("DECLARE @x xml = (SELECT {p} AS x FROM people p FOR XML RAW, TYPE); SET @o = @x.value('.', 'nvarchar(9)')",),
+    "XML that is changed": ("SET @o.modify('insert sql:variable(\"@v\") into (/a)[1]')",),
+    "JSON": ("SET @o = (SELECT {p} AS x FROM people p FOR JSON PATH)",),
+    "aggregate": ("SELECT @o = STRING_AGG({p}, ',') FROM people p",),
+    "context": ("SET @v = (SELECT TOP 1 {p} FROM people p); EXEC sp_set_session_context 'k', @v", "SET @o = SESSION_CONTEXT(N'k')"),
+    "GO as an alias": ("SELECT @o = {p} FROM people p\nGO\nSELECT 1",),
+    "GO after a variable": ("SELECT @v = {p} FROM people p\nGO\nSET @o = @v",),
+    "receive": ("RECEIVE TOP (1) @o = message_body FROM queue",),
+    "what is not understood": ("SELECT @o = {p} FROM people p WITHOUT SENSE OF (",),
+}  # fmt: skip
+
+
 def attacks() -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the name and the texts of each attack."""
-    for way, texts in _CARRIERS.items():
+    yield from _fill_all(_CARRIERS)
+
+
+def output_attacks() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the name and the texts of each attack by an output parameter."""
+    yield from _fill_all(_OUTPUTS)
+
+
+def _fill_all(carriers: dict[str, tuple[str, ...]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for way, texts in carriers.items():
         has_form = any("{" in text for text in texts)
         for form in FORMS if has_form else FORMS[:1]:
             if way == "double quotes" and not form.startswith("{0}"):

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from tests.bypass.masking.attacks_tsql import FORMS, attacks
+from tests.bypass.masking.attacks_tsql import FORMS, attacks, output_attacks
 
 from postern.domain.targets.target_schema import ColumnRef, Relation, TargetSchema
+from postern.interception.events import Column, TextKind
 from postern.protocols.mssql.lineage.tsql_lineage import TSqlLineage
 from postern.protocols.mssql.lineage.tsql_lineage_catalogue import TsqlState
+from postern.protocols.mssql.lineage.tsql_reading import TsqlRead
+from postern.protocols.mssql.lineage.tsql_session_lineage import TSqlSessionLineage
+from postern.protocols.mssql.wire.mssql_output_variables import VARIABLE
 
 _RELATIONS = (
     Relation("dbo", "people", ("id", "name", "note")),
@@ -23,15 +27,20 @@ SCHEMA = TargetSchema({(one.schema, one.name): one for one in _RELATIONS}, {}, (
 MASKED = ColumnRef("dbo", "people", "name")
 
 
-def columns_that_show_nothing(lineage: TSqlLineage, texts: tuple[str, ...]) -> list[str]:
-    """Return the columns of the last text's answers whose origin is known, and not the masked column."""
+def read_texts(lineage: TSqlLineage, texts: tuple[str, ...]) -> TsqlRead | None:
+    """Return the reading of the last text; None if one of them is not understood."""
     state = TsqlState()
     for text in texts[:-1]:
         read = lineage.read(text, SCHEMA, state)
         if read is None:
-            return []
+            return None
         state = read.state
-    read = lineage.read(texts[-1], SCHEMA, state)
+    return lineage.read(texts[-1], SCHEMA, state)
+
+
+def columns_that_show_nothing(lineage: TSqlLineage, texts: tuple[str, ...]) -> list[str]:
+    """Return the columns of the last text's answers whose origin is known, and not the masked column."""
+    read = read_texts(lineage, texts)
     if read is None:
         return []
     last = read.answers[-1] if read.answers else ()
@@ -55,8 +64,32 @@ def test_every_form_on_every_way_shows_the_column() -> None:
     assert not found, f"{len(found)} attacks hide the column:\n" + "\n".join(found)
 
 
+def output_leaks(chosen: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
+    lineage = TSqlLineage()
+    found: list[str] = []
+    for name, texts in chosen:
+        session = TSqlSessionLineage(lineage, lambda: SCHEMA)
+        for text in texts:
+            session.record_statement(text)
+        (origin,) = session.of(texts[-1], [Column("o", TextKind.TEXT, position=VARIABLE)]) or (None,)
+        if origin is not None and MASKED not in origin.refs:
+            found.append(f"{name}: {texts[-1]}")
+    return found
+
+
+def test_some_forms_on_every_way_to_an_output_parameter_show_the_column() -> None:
+    found = output_leaks(list(output_attacks())[::13])
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
+def test_every_form_on_every_way_to_an_output_parameter_shows_the_column() -> None:
+    found = output_leaks(output_attacks())
+    assert not found, f"{len(found)} attacks hide the column:\n" + "\n".join(found)
+
+
 def test_corpus_has_thousands_of_attacks_with_different_texts() -> None:
-    texts = [texts for _, texts in attacks()]
-    assert len(texts) > 3_000
+    texts = [texts for _, texts in (*attacks(), *output_attacks())]
+    assert len(texts) > 6_000
     assert len(set(texts)) == len(texts)
     assert len(FORMS) > 50

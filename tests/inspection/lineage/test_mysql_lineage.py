@@ -11,7 +11,8 @@ from tests.inspection.lineage.mysql_world import CASES
 from tests.support.promises import within
 
 from postern.domain.targets.target_schema import Function, TargetSchema
-from postern.protocols.mysql.lineage.mysql_lineage import MOST_TEXT, MySqlLineage
+from postern.inspection.lineage.cached_lineage import MOST_TEXT
+from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
 
 relation = partial(schemas.relation, schema="shop")
 target = partial(schemas.target, path=("shop",))

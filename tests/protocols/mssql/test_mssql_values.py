@@ -178,3 +178,15 @@ def test_any_bytes_are_a_type_or_refused(raw: bytes) -> None:
                 v.plain(kind, value)
     except ProtocolViolation:
         pass
+
+
+_PARTS = st.sampled_from([b"a\0", b"\xe4\0", b"\0\0", b"\x3d\xd8", b"\x00\xde", b"a", b"\0", b""])
+
+
+@given(
+    st.lists(st.none() | st.lists(_PARTS, max_size=4).map(b"".join), max_size=6), st.sampled_from(["e7", "af", "f1"])
+)
+def test_texts_of_a_column_are_those_of_its_values(cells: list[bytes | None], code: str) -> None:
+    """Also where they have NUL, half of a character, or an odd number of bytes."""
+    kind = {"e7": _type("e71400", LATIN), "af": _type("af1400", LATIN), "f1": _type("f100")}[code]
+    assert v.plain_texts(kind, cells) == [v.plain(kind, cell) for cell in cells if cell is not None]

@@ -657,7 +657,7 @@ def test_longer_values_need_more_packets(size: int) -> None:
     assert message.payload == expected + ms.done(200)
 
 
-def test_returned_values_are_output_without_a_known_column() -> None:
+def test_returned_values_of_a_procedure_are_output_with_columns_of_their_own() -> None:
     watcher = Interceptor(lambda event: None)
     talk = [
         (CLIENT, ms.rpc(ms.call("p", ms.nvarchar(None, "@card", 1)))),
@@ -665,10 +665,10 @@ def test_returned_values_are_output_without_a_known_column() -> None:
     ]
     _say(new_link(MssqlWire(), watcher), talk)
     outputs = [event for event in watcher.seen if isinstance(event, Output)]
-    assert [(event.channel, event.texts(), event.has_columns) for event in outputs] == [
-        (Channel.FUNCTION, [b"5"], True),
-        (Channel.FUNCTION, [SECRET.encode()], True),
+    found = [
+        (each.channel, each.texts(), each.has_columns, [column.name for column in each.columns]) for each in outputs
     ]
+    assert found == [(Channel.FUNCTION, [b"5"], True, []), (Channel.FUNCTION, [SECRET.encode()], True, ["card"])]
 
 
 def test_reason_of_a_server_that_closes_the_connection_is_passed_on() -> None:

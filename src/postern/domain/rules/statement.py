@@ -50,6 +50,7 @@ class Statement:
     or in what it writes: no condition that names a column, no limit on the number of rows and no aggregate that makes
     one value of them stands between, in any query on the way. Of an EXPLAIN, only where it runs what it explains.
     `untraced` says why `objects` may not be all that it touches, such as a view with an unknown definition.
+    `is_view_calling`: a view that it reads calls a function whose effect is unknown.
     """
 
     tag: str
@@ -59,3 +60,4 @@ class Statement:
     reason: str = ""
     scans: frozenset[ObjectName] = frozenset()
     untraced: str = ""
+    is_view_calling: bool = False

@@ -30,43 +30,40 @@ class LineageRead(Protocol):
 
 CatalogueT = TypeVar("CatalogueT")
 StateT = TypeVar("StateT", bound=Hashable)
-ReadT = TypeVar("ReadT", bound=LineageRead)
+ReadT = TypeVar("ReadT")
+AnswersT = TypeVar("AnswersT", bound=LineageRead)
+
+
+def is_long(text: str) -> bool:
+    return len(text) > MOST_TEXT
 
 
 @dataclass(frozen=True, slots=True)
 class LineageReader(Generic[CatalogueT, StateT, ReadT]):
     """How a dialect reads texts. `read` raises UnreadableSql and TooMuch. `read_elsewhere` runs in another process, so
-    it is a function of a module."""
+    it is a function of a module. Texts that are too large are not analysed."""
 
     shapes: Shapes
     no_state: StateT
     make_catalogue: Callable[[TargetSchema], CatalogueT]
     read: Callable[[str, CatalogueT, StateT], ReadT]
     read_elsewhere: Callable[[SchemaRef, str, StateT], ReadT | None]
+    is_too_large: Callable[[str], bool] = is_long
 
 
-class CachedLineage(Generic[CatalogueT, StateT, ReadT]):
-    """Lineage of one dialect. Never raises; not thread-safe. Sessions share one instance and its caches."""
+class CachedReadings(Generic[CatalogueT, StateT, ReadT]):
+    """Analyses of one dialect. Never raises; not thread-safe. Sessions share one instance and its caches."""
 
     def __init__(self, reader: LineageReader[CatalogueT, StateT, ReadT]) -> None:
         self._reader = reader
         self._snapshots: Snapshots[CatalogueT, ReadT | None] = Snapshots(reader.make_catalogue)
 
-    def sources(self, text: str, schema: TargetSchema) -> tuple[frozenset[ColumnRef] | None, ...] | None:
-        """Return for each result column the table columns that it derives from (and those of views in between), or None
-        if unknown.
-
-        The whole result is None if the text does not have exactly one answer, or if the number of columns is unknown.
-        """
-        read = self.read(text, schema)
-        if read is None or len(read.answers) != 1:
-            return None
-        (answer,) = read.answers
-        return None if any(out.many for out in answer) else tuple(out.sources for out in answer)
+    def catalogue(self, schema: TargetSchema) -> CatalogueT:
+        return self._snapshots.of(schema).catalogue
 
     def read(self, text: str, schema: TargetSchema, state: StateT | None = None) -> ReadT | None:
         """Return the analysis of a text; None if it cannot be tokenised, or is too large or too deep."""
-        if len(text) > MOST_TEXT:
+        if self._reader.is_too_large(text):
             return None
         known = self._reader.no_state if state is None else state
         stored_readings = self._snapshots.of(schema)
@@ -80,7 +77,7 @@ class CachedLineage(Generic[CatalogueT, StateT, ReadT]):
         known = self._reader.no_state if state is None else state
         stored_readings = self._snapshots.of(schema)
         words = self._reader.shapes.of(text) or text
-        if len(text) > MOST_TEXT or (text, known) in stored_readings or (words, known) in stored_readings:
+        if self._reader.is_too_large(text) or (text, known) in stored_readings or (words, known) in stored_readings:
             return None
 
         def keep(read: object) -> None:
@@ -99,3 +96,19 @@ class CachedLineage(Generic[CatalogueT, StateT, ReadT]):
         except Exception:
             log.exception("finding the lineage of a statement failed; its columns are unknown")
             return None
+
+
+class CachedLineage(CachedReadings[CatalogueT, StateT, AnswersT]):
+    """Lineage of one dialect whose texts have one analysis."""
+
+    def sources(self, text: str, schema: TargetSchema) -> tuple[frozenset[ColumnRef] | None, ...] | None:
+        """Return for each result column the table columns that it derives from (and those of views in between), or None
+        if unknown.
+
+        The whole result is None if the text does not have exactly one answer, or if the number of columns is unknown.
+        """
+        read = self.read(text, schema)
+        if read is None or len(read.answers) != 1:
+            return None
+        (answer,) = read.answers
+        return None if any(out.many for out in answer) else tuple(out.sources for out in answer)

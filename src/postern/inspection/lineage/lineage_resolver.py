@@ -219,6 +219,8 @@ class LineageResolver:
             return _part("", self.query(source.query, parent, ctes), source.alias)
         if isinstance(source, rel.FunctionRows):
             return self._rows(source, self._beside(scope, left), ctes)
+        if isinstance(source, rel.ReshapedRows):
+            return self._reshape(source, scope, left, ctes)
         if isinstance(source, rel.FromList):
             parts: list[FromPart] = []
             for element in source.parts:
@@ -260,6 +262,16 @@ class LineageResolver:
         if join.using_alias:
             items += (Item(join.using_alias, common),)
         return _make_join_part(join, items, common + rest)
+
+    def _reshape(self, rows: rel.ReshapedRows, scope: Scope, left: list[FromPart], ctes: Ctes) -> FromPart:
+        """Resolve PIVOT or UNPIVOT. If a column that it uses is not known, any column can be any of those before it."""
+        part = self._part(rows.source, scope, left, ctes)
+        outs = [out for out in part.outs if not out.hidden]
+        rest = [out for out in outs if out.name not in rows.used]
+        added = self.targets(rows.added, self._beside(Scope(scope.parent), [part]), ctes)
+        if len(outs) - len(rest) != len(rows.used) or any(out.name is None for out in rest):
+            return _part("", [Out(None, merge_sources([*part.outs, *added]), many=True)], rows.alias)
+        return _part("", [*rest, *added], rows.alias)
 
     def _rows(self, rows: rel.FunctionRows, scope: Scope, ctes: Ctes) -> FromPart:
         outs: list[Out] = []

@@ -199,11 +199,22 @@ class FunctionRows:
 
 
 @dataclass(frozen=True, slots=True)
+class ReshapedRows:
+    """Rows of an element of FROM with other columns, as PIVOT and UNPIVOT make them: without those that it has `used`,
+    and with those that it has `added`, which are made of columns of the element."""
+
+    source: FromItem
+    used: frozenset[str]
+    added: Targets
+    alias: AliasList | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownRows:
     """Element of FROM that is not understood."""
 
 
-FromItem = TableName | DerivedTable | JoinedTables | FromList | FunctionRows | UnknownRows
+FromItem = TableName | DerivedTable | JoinedTables | FromList | FunctionRows | ReshapedRows | UnknownRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -285,6 +285,10 @@ class Masking:
         search: _Mask = mask_lines if event.channel is Channel.COPY else mask_texts
         if displayed and (replacements := self._mask_texts(search, displayed, hits, session.marks)) is not None:
             event.replace_rendered_texts(replacements)
+        if self._columns is not None and event.columns:
+            refusal = self._mask_values(self._columns, event, hits, session)
+            if refusal is not None:
+                return refusal
         texts = event.texts()
         if not texts:
             return None
@@ -298,7 +302,7 @@ class Masking:
                     return None
                 texts = event.texts()
             elif event.has_columns:
-                refusal = self._handle_doubts(self._columns.unsure, event.exchange, session)
+                refusal = None if event.columns else self._handle_doubts(self._columns.unsure, event.exchange, session)
                 if refusal is not None:
                     return refusal
             else:
@@ -438,6 +442,21 @@ class Masking:
                 hits.merge(found)
                 marks += mark_cells(rows, index, _masks_of(search, detectors, texts, masked, found))
                 found.clear()
+
+    def _mask_values(self, columns: ColumnRules, event: Output, hits: Hits, session: SessionView) -> Refuse | None:
+        """Mask single values by rules about columns, also NULL. Returns None if they can pass."""
+        described = event.columns
+        sources = columns.sources(self._statements_of_answer(event.exchange), described)
+        decided = columns.decide(described, sources)
+        refusal = self._handle_doubts(decided, event.exchange, session)
+        if refusal is not None:
+            return refusal
+        for place, choice in enumerate(decided.chosen):
+            if choice is not None:
+                of = None if sources is None else sources[place]
+                hits.add(choice.rule.name, 1, event.change_value(place, _change(choice, of, session.schema)))
+                session.marks.append(Mark(choice.rule.mask, count=1))
+        return None
 
     def _mask_copy(self, columns: ColumnRules, event: Output, hits: Hits, session: SessionView) -> Refuse | None:
         """Mask copied data by rules about columns. Returns None if it can pass."""

@@ -23,6 +23,7 @@ class Draft:
     reason: str = ""
     scans: set[ObjectName] = field(default_factory=set)
     untraced: str = ""
+    is_view_calling: bool = False
 
     def unknown(self, reason: str) -> None:
         self.effects.add(Effect.UNKNOWN)
@@ -42,6 +43,7 @@ class Draft:
             self.reason,
             frozenset(self.scans),
             self.untraced,
+            self.is_view_calling,
         )
 
 

@@ -19,7 +19,6 @@ from postern.inspection.sql.judging import Draft
 from postern.inspection.sql.sql_parser import NO_CATALOGUE
 
 _DEEPEST: Final = 32  # nested views
-_CALLS: Final = "calls a function whose effect is unknown"
 _WORD: Final = re.compile(r"[\w$#@]+")
 
 JudgeDefinition = Callable[[str, TargetSchema, tuple[Key, ...]], tuple[Statement, ...]]
@@ -42,12 +41,14 @@ class ViewRules:
 
 @dataclass(frozen=True, slots=True)
 class ViewReach:
-    """The effect of reading a relation. `untraced` is the reason why `objects` may be incomplete."""
+    """The effect of reading a relation. `untraced` is the reason why `objects` may be incomplete. `is_calling`: it, or
+    a view in it, calls a function whose effect is unknown."""
 
     effects: frozenset[Effect] = frozenset()
     objects: frozenset[ObjectName] = frozenset()
     reason: str = ""
     untraced: str = ""
+    is_calling: bool = False
 
 
 _NOTHING: Final = ViewReach()
@@ -103,11 +104,11 @@ class ViewResolver:
         untraced = next((statement.untraced for statement in statements if statement.untraced), "")
         name = f"{relation.schema}.{relation.name}"
         text = fold_identifier(relation.definition)
-        is_called = not self._functions.isdisjoint(_WORD.findall(text))
-        is_called |= any(statement.reason.endswith(_CALLS) for statement in statements)  # of a view in it
-        if is_called or any(function in text for function in self._odd_functions):
-            reason = f"the view {name} {_CALLS}"
-            return ViewReach(effects | {Effect.UNKNOWN}, objects, reason, untraced)
+        is_calling = not self._functions.isdisjoint(_WORD.findall(text))
+        is_calling |= any(statement.is_view_calling for statement in statements)
+        if is_calling or any(function in text for function in self._odd_functions):
+            reason = f"the view {name} calls a function whose effect is unknown"
+            return ViewReach(effects | {Effect.UNKNOWN}, objects, reason, untraced, is_calling=True)
         if Effect.UNKNOWN in effects or not statements:
             untraced = untraced or f"the tables that the view {name} reads are unknown; {self.rules.hint}"
         return ViewReach(effects - {Effect.UNKNOWN}, objects, untraced=untraced)
@@ -141,3 +142,4 @@ def follow_views(
             draft.objects |= reach.objects
             draft.reason = draft.reason or reach.reason
             draft.untraced = draft.untraced or reach.untraced
+            draft.is_view_calling |= reach.is_calling

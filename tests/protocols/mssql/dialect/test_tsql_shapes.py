@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
+from tests.support.sql_shape_checks import (
+    check_equal_analyses,
+    have_one_shape,
+    six_literals,
+    texts_with_places,
+)
 
 from postern.domain.targets.target_schema import Relation, TargetSchema
 from postern.protocols.mssql.dialect.tsql_parser import judge_text
@@ -28,8 +33,7 @@ SCHEMA = TargetSchema({("dbo", "t"): Relation("dbo", "t", ("a", "b"))}, {}, ("db
     ],
 )
 def test_texts_that_differ_in_compared_literals_have_one_shape(one: str, other: str) -> None:
-    assert TSQL_SHAPES.of(one) is not None
-    assert TSQL_SHAPES.of(one) == TSQL_SHAPES.of(other)
+    assert have_one_shape(TSQL_SHAPES, one, other)
 
 
 @pytest.mark.parametrize(
@@ -58,27 +62,9 @@ def test_text_with_anything_else_has_no_shape(text: str) -> None:
     assert TSQL_SHAPES.of(text) is None
 
 
-_LITERALS = st.one_of(
-    st.integers(-999, 999).map(str),
-    st.text(st.characters(codec="utf-8", exclude_characters="\0\\;-/"), max_size=9).map(
-        lambda text: "'" + text.replace("'", "''") + "'"
-    ),
-)
-_TEXTS = (
-    "select a, b from t where a = {} or b in ({}, {})",
-    "update t set a = {} where b = {}",
-    "delete from t where a = {} and not b = {}",
-    "insert into t (a, b) values ({}, {})",
-)
-
-
-@given(st.sampled_from(_TEXTS), st.lists(_LITERALS, min_size=6, max_size=6))
+@given(texts_with_places, six_literals)
 def test_texts_of_one_shape_have_equal_judgements_and_lineage(text: str, literals: list[str]) -> None:
-    one, other = text.format(*literals[:3]), text.format(*literals[3:])
-    if TSQL_SHAPES.of(one) is None or TSQL_SHAPES.of(one) != TSQL_SHAPES.of(other):
-        one, other = text.format(1, 2, 3), text.format("'x'", "'y'", 4)
-        assert TSQL_SHAPES.of(one) == TSQL_SHAPES.of(other)
-    assert judge_text(one, SCHEMA) == judge_text(other, SCHEMA)
-    first, second = TSqlLineage().read(one, SCHEMA), TSqlLineage().read(other, SCHEMA)
-    assert first is not None
-    assert first == second
+    def read_lineage(text: str) -> object:
+        return TSqlLineage().read(text, SCHEMA)
+
+    check_equal_analyses(TSQL_SHAPES, text, literals, judge_text, read_lineage, SCHEMA)

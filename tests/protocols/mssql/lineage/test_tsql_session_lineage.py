@@ -13,6 +13,7 @@ from postern.domain.targets.target_schema import Origin, TargetSchema
 from postern.interception.events import Column, TextKind
 from postern.protocols.mssql.lineage.tsql_lineage import TSqlLineage
 from postern.protocols.mssql.lineage.tsql_session_lineage import TSqlSessionLineage
+from postern.protocols.mssql.wire.mssql_output_variables import OF_A_PROCEDURE, VARIABLE
 
 
 def session(*texts: str, schema: TargetSchema | None = SHOP) -> TSqlSessionLineage:
@@ -45,17 +46,50 @@ def test_variables_end_with_their_batch() -> None:
     assert origins(of, "select @v as v", "v") == [""]  # a parameter, whose value is the client's
 
 
-def test_output_parameters_have_the_origins_of_what_was_assigned() -> None:
-    of = session()
-    text = "select @a = email, @B = 1 from users"
+def variables(of: TSqlSessionLineage, text: str, *names: str) -> list[str | None]:
+    """The origins of output parameters, by their names without @."""
     of.record_statement(text)
-    first, second, third = of.of_variables(text, ["@A", "@b", "@never"])
-    assert first is not None
-    assert {ref.column for ref in first.refs} == {"email"}
-    assert [second, third] == [first.__class__(frozenset()), first.__class__(frozenset())]
-    of.record_statement("exec dbo.p @a output")
-    assert of.of_variables("exec dbo.p @a output", ["@a"]) == (None,)
-    assert of.of_variables("select 'open", ["@a"]) == (None,)
+    found = of.of(text, [Column(name, TextKind.TEXT, position=VARIABLE) for name in names])
+    assert found is not None
+    return [None if one is None else " ".join(sorted(f"{ref.table}.{ref.column}" for ref in one.refs)) for one in found]
+
+
+def test_output_parameters_have_the_origins_of_what_was_assigned() -> None:
+    text = "select @a = email, @B = 1 from users"
+    assert variables(session(), text, "A", "b", "never") == ["users.email", "", ""]
+    assert variables(session(), "exec dbo.p @a output", "a") == [None]
+    assert variables(session(), "select 'open", "a") == [None]
+    text = "select @a = email, @b = note from users, orders"
+    assert variables(session(), text, "", "b") == ["orders.note users.email", "orders.note"]
+    assert session().of(text, [Column("a", TextKind.TEXT, position=OF_A_PROCEDURE)]) == (None,)
+
+
+def test_attack_variable_in_letters_that_some_servers_ignore_can_be_any() -> None:
+    assert variables(session(), "select @\uff41 = email from users", "a", "b") == ["users.email", ""]
+    assert variables(session(), "select @a\u0640 = email from users", "a", "b") == ["users.email", "users.email"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "declare @v nvarchar(9) select @v = email from users\nGO\nselect @v as v",
+        "declare @v nvarchar(9) select @v = email from users\r\n go \r\nselect @v as v",
+        "exec ('declare @v nvarchar(9) select @v = email from users\nGO\nselect @v as v')",
+        "GO\nselect 1 as v",
+    ],
+)
+def test_attack_line_with_go_ends_no_batch_for_a_server(text: str) -> None:
+    """It is an alias there, or the name of a procedure: variables go on."""
+    assert origins(session(), text, "v") == [None]
+
+
+def test_output_of_a_delete_without_from_is_known() -> None:
+    assert origins(session(), "delete users output deleted.email where id = 1", "email") == ["users.email"]
+
+
+def test_go_at_the_end_is_an_alias_at_most() -> None:
+    assert origins(session(), "select email from users\nGO\n", "email") == ["users.email"]
+    assert origins(session(), "select email from users\nGO 5", "email") == [None]
 
 
 def test_column_that_the_server_adds_to_rows_of_a_cursor_is_left_out() -> None:

@@ -17,6 +17,7 @@ _RELATIONS = (
     Relation("PUBLIC", "WAGES", ("ID", "AMOUNT"), definition='select * from "HR"."SALARY"'),
     Relation("APP", "CALLS", ("X",), definition="select wild(1) as x from hr.salary"),
     Relation("APP", "OUTSIDE", ("X",), definition="select x from calls"),
+    Relation("APP", "BESIDE", ("X", "Y"), definition="select far.x, x as y from calls"),
     Relation("APP", "APART", ("X",), definition="select amount as wilder from hr.salary"),
     Relation("APP", "ODD", ("X",), definition="select {x}"),
 )
@@ -66,7 +67,7 @@ def test_table_that_no_view_leads_to_is_no_object() -> None:
 
 
 def test_view_that_calls_a_function_of_unknown_effect_is_unknown() -> None:
-    for name in ("calls", "outside"):
+    for name in ("calls", "outside", "beside"):
         [statement] = OracleParser().parse(f"select x from {name}", SCHEMA)
         assert Effect.UNKNOWN in statement.effects
     [statement] = OracleParser().parse("select x from apart", SCHEMA)

@@ -57,15 +57,32 @@ def _batches(text: str, pattern: re.Pattern[str]) -> list[Batch]:
     token_lists: list[Batch] = [[]]
     seen = 0
     for place, token in enumerate(tokens):
-        if token.key == "GO" and token.alone:
+        if _is_go(token):
             token_lists.append([])
             seen += 1
-        elif not (
-            token.kind is SqlTokenKind.NUMBER and place and tokens[place - 1].key == "GO" and tokens[place - 1].alone
-        ):
+        elif not (token.kind is SqlTokenKind.NUMBER and place and _is_go(tokens[place - 1])):
             token_lists[-1].append(token)
     check_go(text, seen)
     return [each for each in token_lists if each]
+
+
+def only_batch(text: str) -> Batch:
+    """Return the tokens of a text as a server reads it, with QUOTED_IDENTIFIER on: it knows no GO.
+
+    At the end, GO is an alias at most: `FROM t⏎GO`. Anywhere else it is within a statement that client tools would take
+    for two batches. Raises UnreadableSql for that.
+    """
+    check_text(text)
+    tokens = list(tokens_of(_without_nested(text), PATTERN, token_of_match))
+    last = tokens.pop() if tokens and _is_go(tokens[-1]) else None
+    if any(map(_is_go, tokens)):
+        raise UnreadableSql("GO is between two statements, where a server takes it for a name")
+    check_go(text, 0 if last is None else 1)
+    return tokens
+
+
+def _is_go(token: SqlToken) -> bool:
+    return token.key == "GO" and token.alone
 
 
 def check_go(text: str, seen: int) -> None:

@@ -8,7 +8,7 @@ batch contains it (`tsql_texts`); otherwise the effect is unknown.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
@@ -240,6 +240,7 @@ class _Judge:
             draft.objects |= query.objects
             draft.effects |= query.effects - {Effect.READ}
             draft.reason, draft.untraced = query.reason, query.untraced
+            draft.is_view_calling = query.is_view_calling
         elif has_query:
             draft.unknown("the query that it is created from is not understood")
 
@@ -297,6 +298,7 @@ def _include(draft: Draft, statement: Statement) -> None:
     draft.without_where |= statement.without_where
     draft.reason = draft.reason or statement.reason
     draft.untraced = draft.untraced or statement.untraced
+    draft.is_view_calling |= statement.is_view_calling
 
 
 def _judge_definition(definition: str, schema: TargetSchema, within: tuple[Key, ...]) -> tuple[Statement, ...]:
@@ -310,7 +312,7 @@ def _as_read(statement: Statement) -> Statement:
     if Effect.DDL not in statement.effects:
         return statement
     effects = (statement.effects - {Effect.DDL}) | {Effect.READ}
-    return Statement("SELECT", effects, statement.objects, reason=statement.reason, untraced=statement.untraced)
+    return replace(statement, tag="SELECT", effects=effects, without_where=False, scans=frozenset())
 
 
 def _add_remote_targets(draft: Draft, tokens: Sequence[SqlToken]) -> None:

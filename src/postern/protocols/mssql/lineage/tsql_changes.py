@@ -78,8 +78,9 @@ class TsqlChange:
         return self._queries.with_ctes(self._tree, query)
 
     def _beside(self) -> tuple[rel.FromItem, ...]:
-        if isinstance(self._tree, exp.Delete):
-            return (self._queries.source(self._tree.this),)
+        if isinstance(self._tree, exp.Delete):  # without FROM, it lists its table only
+            listed = self._tree.this if isinstance(self._tree.this, exp.Expr) else self._tree.args["tables"][0]
+            return (self._queries.source(listed),)
         using = self._tree.args.get("using")
         if isinstance(self._tree, exp.Merge) and isinstance(using, exp.Expr):
             target = self._queries.table_name(self._tree.this)

@@ -11,11 +11,12 @@ from postern.inspection.lineage.cached_lineage import CachedLineage, LineageRead
 from postern.inspection.lineage.scope import UNKNOWN, Out, TooMuch
 from postern.inspection.schema_ref import SchemaRef
 from postern.inspection.sql.sql_tokens import UnreadableSql
-from postern.protocols.mssql.dialect.tsql_batches import readings
+from postern.protocols.mssql.dialect.tsql_batches import only_batch
 from postern.protocols.mssql.dialect.tsql_shapes import TSQL_SHAPES
 from postern.protocols.mssql.lineage.tsql_lineage_catalogue import DEFAULT_SCHEMA, TsqlCatalogue, TsqlState
 from postern.protocols.mssql.lineage.tsql_names import column_name
-from postern.protocols.mssql.lineage.tsql_statements import TsqlRead, TsqlStatements
+from postern.protocols.mssql.lineage.tsql_reading import TsqlRead
+from postern.protocols.mssql.lineage.tsql_statements import TsqlStatements
 
 log = logging.getLogger(__name__)
 
@@ -42,10 +43,10 @@ def _read_elsewhere(ref: SchemaRef, text: str, state: TsqlState) -> TsqlRead | N
 
 
 def _read(text: str, catalogue: TsqlCatalogue, state: TsqlState) -> TsqlRead:
-    batches = readings(text)[0]
-    if sum(map(len, batches)) > MOST_TOKENS:
+    batch = only_batch(text)
+    if len(batch) > MOST_TOKENS:
         raise TooMuch
-    return TsqlStatements(catalogue, state).read(batches)
+    return TsqlStatements(catalogue, state).read(batch)
 
 
 def _catalogue(schema: TargetSchema) -> TsqlCatalogue:

@@ -11,13 +11,14 @@ from typing import Final
 
 from postern.domain.targets.target_schema import ColumnRef, Origin, TargetSchema
 from postern.inspection.lineage.answers import Outs, one_of, origin_of, spread
-from postern.inspection.lineage.scope import NOTHING, Out
+from postern.inspection.lineage.scope import NOTHING, Out, union
 from postern.inspection.lineage.unread import UnreadText
 from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.interception.events import Column
 from postern.protocols.mssql.lineage.tsql_lineage import TSqlLineage
 from postern.protocols.mssql.lineage.tsql_lineage_catalogue import TsqlState
-from postern.protocols.mssql.lineage.tsql_statements import TsqlRead
+from postern.protocols.mssql.lineage.tsql_reading import TsqlRead
+from postern.protocols.mssql.wire.mssql_output_variables import OF_A_PROCEDURE, VARIABLE
 
 _REMEMBERED: Final = 16 * 1024  # characters of the last statement
 
@@ -67,6 +68,10 @@ class TSqlSessionLineage:
 
     def of(self, statement: str, columns: Sequence[Column]) -> tuple[Origin | None, ...] | None:
         """Return the origin of each column of an answer. None if nothing is known about any of them."""
+        if columns and columns[0].position == OF_A_PROCEDURE:
+            return (None,) * len(columns)
+        if columns and columns[0].position == VARIABLE:
+            return self._of_variables(statement, [column.name for column in columns])
         if columns and columns[-1].position < 0:  # of a cursor
             found = self.of(statement, columns[:-1])
             return None if found is None else (*found, Origin(frozenset()))
@@ -79,16 +84,21 @@ class TSqlSessionLineage:
             return (None,) * len(columns)
         return tuple([_origin(column, out) for column, out in zip(columns, found_outs, strict=True)])
 
-    def of_variables(self, statement: str, names: Sequence[str]) -> tuple[Origin | None, ...]:
-        """Return the origins of output parameters of a text, by their names with @. A procedure's are unknown."""
+    def _of_variables(self, statement: str, names: Sequence[str]) -> tuple[Origin | None, ...]:
+        """Return the origins of variables of a text, by their names without @; those of all variables for no name.
+
+        What a text does not assign has the client's own value. A name with letters beyond ASCII may mean any variable.
+        """
         read = self._read(statement)
         if read is None:
             return (None,) * len(names)
         sources = dict(read.variables)
+        others = union([found for name, found in sources.items() if not name.isascii()])
         origins: list[Origin | None] = []
         for name in names:
-            found = sources.get(fold_identifier(name), NOTHING)
-            origins.append(None if found is None or not name else Origin(found))
+            named = sources.get(fold_identifier(f"@{name}"), NOTHING) if name else union(sources.values())
+            found = union([named, others])
+            origins.append(None if found is None else Origin(found))
         return tuple(origins)
 
     def tags(self, column: ColumnRef) -> frozenset[str]:

@@ -15,14 +15,13 @@ from typing import Final
 
 from sqlglot import exp
 
+from postern.inspection.lineage.tree_translation import FOREIGN, PLAIN
 from postern.inspection.sql.sql_calls import called_at
 from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, closing, key_at, symbol, word
 from postern.inspection.sql.sqlglot_tree import tree_of
 from postern.protocols.mssql.dialect import tsql_words as words
 from postern.protocols.mssql.lineage.tsql_builtins import BARE, CALLS, DATE_PARTS, GRAMMAR, TABLE_HINTS
 
-PLAIN: Final = "postern_plain"
-FOREIGN: Final = "postern_foreign"
 ACTION: Final = "postern_action"  # stands for $action
 TEMPORARY: Final = "\ue000"  # stands for the # of a temporary table, which sqlglot would drop
 
@@ -68,11 +67,6 @@ def spell_query(tokens: Sequence[SqlToken], verb: str, pure: Pure) -> SpelledTsq
     tree, nodes = tree_of(speller.spelled, verb, words.GRAMMAR)
     _check_names(speller.names, nodes)
     return SpelledTsql(tree, speller.variables)
-
-
-def unknown_function_name(node: exp.Expr) -> str:
-    """Return the lower-case name of a function that sqlglot does not know."""
-    return str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
 
 
 def _without_clauses(tokens: Sequence[SqlToken]) -> list[SqlToken]:

@@ -333,7 +333,7 @@ class MssqlBackend(MssqlPacketFlow):
         if not self.wants.output:
             self._pos = after
             return False
-        event = return_value_of(slot.exchange, self._buf, int(self._pos), after, self.queue.wide)
+        event = return_value_of(slot, self._buf, int(self._pos), after, self.queue.wide)
         self._judge(event, after)
         return True
 
@@ -342,7 +342,7 @@ class MssqlBackend(MssqlPacketFlow):
         queue = self.queue
         if not number or slot.epoch != queue.epoch:
             return
-        queue.remember(role, number, MssqlHandle(slot.text, slot.exchange))
+        queue.remember(role, number, MssqlHandle(slot.text, slot.exchange, slot.declaration))
 
     def _read_status(self, after: int) -> bool:
         """Read what a procedure returned. Return True for a number that can be a value."""
@@ -350,7 +350,8 @@ class MssqlBackend(MssqlPacketFlow):
         if not number or not self.wants.output or self.cutting:
             self._pos = after
             return False
-        self._judge(ReturnedStatus(self.queue.slots[0].exchange, number), after)
+        slot = self.queue.slots[0]
+        self._judge(ReturnedStatus(slot.exchange, number, of_a_text=slot.variables is not None), after)
         return True
 
     def _read_message(self, after: int) -> bool:

@@ -9,6 +9,7 @@ from typing import Final
 from postern.interception.events import RUN, Phase
 from postern.protocols.mssql.wire import mssql_requests as r
 from postern.protocols.mssql.wire import mssql_types as t
+from postern.protocols.mssql.wire.mssql_output_variables import output_variables
 from postern.protocols.mssql.wire.mssql_requests import RpcCall, RpcParameter
 from postern.protocols.mssql.wire.mssql_response_queue import (
     CURSOR_HANDLE,
@@ -17,6 +18,7 @@ from postern.protocols.mssql.wire.mssql_response_queue import (
     STATEMENT_HANDLE,
     MssqlPendingResponse,
     MssqlResponseQueue,
+    Variables,
 )
 from postern.protocols.mssql.wire.mssql_values import plain
 
@@ -35,6 +37,15 @@ _STATEMENT_AT: Final = {
     r.CURSOR_PREPARE: (2, 99, (STATEMENT_HANDLE,)),
     r.CURSOR_PREPARE_EXECUTE: (3, 7, (STATEMENT_HANDLE, CURSOR_HANDLE)),
 }
+# Position of the text that declares the statement's parameters
+_DECLARED_AT: Final = {
+    r.EXECUTE_SQL: 1,
+    r.PREPARE: 1,
+    r.PREPARE_EXECUTE: 1,
+    r.CURSOR_OPEN: 5,
+    r.CURSOR_PREPARE: 1,
+    r.CURSOR_PREPARE_EXECUTE: 2,
+}
 _PREPARES: Final = frozenset({r.PREPARE, r.CURSOR_PREPARE})
 _HANDLE_AT: Final = {r.EXECUTE: 1, r.CURSOR_EXECUTE: 5}  # position of the first value; the handle is the first
 _CURSOR_UPDATE: Final = 0x01
@@ -45,9 +56,10 @@ HARMLESS: Final = frozenset({r.CURSOR_UNPREPARE, r.CURSOR_OPTION, r.CURSOR_CLOSE
 
 
 class CallReading:
-    """What a call runs. `problem` says why it cannot be judged, and `hint` what to do."""
+    """What a call runs. `problem` says why it cannot be judged, and `hint` what to do. `variables`: see
+    `MssqlPendingResponse`."""
 
-    __slots__ = ("hint", "phase", "problem", "text", "values")
+    __slots__ = ("hint", "phase", "problem", "text", "values", "variables")
 
     def __init__(self, text: str, values: tuple[bytes | None, ...] = (), phase: Phase = RUN) -> None:
         self.text = text
@@ -55,6 +67,7 @@ class CallReading:
         self.phase = phase
         self.problem = ""
         self.hint = ""
+        self.variables: Variables | None = None
 
 
 def system_number(name: str) -> int:
@@ -160,6 +173,11 @@ def _read_statement(call: RpcCall, number: int, slot: MssqlPendingResponse, queu
     slot.outputs += tuple(outputs)
     slot.text = text
     slot.prepared = phase is Phase.PREPARE
+    if number in _DECLARED_AT:
+        declared_at = _DECLARED_AT[number]
+        slot.declaration = (text_value(parameters[declared_at]) or "") if declared_at < len(parameters) else ""
+        in_order = number != r.EXECUTE_SQL
+        reading.variables = output_variables(parameters, first, slot.declaration, in_order=in_order)
     old = int_value(call, 0) if number in (r.PREPARE_EXECUTE, r.CURSOR_PREPARE_EXECUTE) else None
     if old:  # it is replaced
         queue.forget(STATEMENT_HANDLE, old)
@@ -187,7 +205,10 @@ def _read_execution(call: RpcCall, number: int, slot: MssqlPendingResponse, queu
             outputs.append(_role_of_output(number, at))
     slot.outputs += tuple(outputs)
     slot.text = statement.text
-    return CallReading(statement.text, values)
+    reading = CallReading(statement.text, values)
+    first = _HANDLE_AT[number]
+    reading.variables = output_variables(call.parameters, first, statement.declaration, in_order=True)
+    return reading
 
 
 def _role_of_output(number: int, place: int) -> int:

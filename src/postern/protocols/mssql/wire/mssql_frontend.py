@@ -242,16 +242,22 @@ class MssqlFrontend:
     def _read_calls(self, request: MssqlRequest, payload: bytes) -> None:
         slot = request.slot
         calls = r.read_calls(payload, r.after_headers(payload, self.queue.wide), self.queue.wide)
+        runs_texts = True
         for call in calls:
             if call.flags & r.UNDESCRIBED:
                 request.raw = _described(request.raw, call)
             reading = read_call(call, slot, self.queue)
             if reading is None:
+                runs_texts = False
                 continue
+            runs_texts = runs_texts and reading.variables is not None
+            slot.variables = reading.variables
             if len(calls) > 1 and not reading.problem and any(slot.outputs):
                 reading.problem = "this procedure is called together with others, so its result cannot be recognised"
                 reading.hint = "Send it in a message of its own."
             self._ask_call(request, reading)
+        if len(calls) > 1:  # an output parameter can be of any of them
+            slot.variables = {} if runs_texts else None
 
     def _ask_call(self, request: MssqlRequest, reading: CallReading) -> None:
         if reading.text or reading.problem:

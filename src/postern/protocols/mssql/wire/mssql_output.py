@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from postern.interception.events import Channel, Output
+from postern.interception.events import Change, Channel, Column, Fill, Output
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.mssql.wire import mssql_tokens as k
 from postern.protocols.mssql.wire import mssql_types as t
+from postern.protocols.mssql.wire.mssql_output_variables import output_column
+from postern.protocols.mssql.wire.mssql_response_queue import MssqlPendingResponse
 from postern.protocols.mssql.wire.mssql_tokens import MessageToken
 from postern.protocols.mssql.wire.mssql_types import MssqlType
 from postern.protocols.mssql.wire.mssql_value_forms import encode_content
-from postern.protocols.mssql.wire.mssql_values import cell_change, plain
+from postern.protocols.mssql.wire.mssql_values import cell_change, fill_value, plain
 
 REFUSED_NUMBER: Final = k.UNKNOWN_ERROR
 REFUSED_SEVERITY: Final = 16
@@ -106,11 +108,11 @@ def _number(text: bytes, default: int, limit: int) -> int:
 
 
 class ReturnedValue(MssqlOutput):
-    """An output parameter, or the value of a function. Its column is unknown. `head` is all of the token before the
-    value."""
+    """An output parameter, or the value of a function. `head` is all of the token before the value."""
 
-    def __init__(self, exchange: int, head: bytes, kind: MssqlType, value: bytes | None) -> None:
+    def __init__(self, exchange: int, column: Column, head: bytes, kind: MssqlType, value: bytes | None) -> None:
         super().__init__(exchange, Channel.FUNCTION)
+        self._columns = (column,)
         self._head = head
         self._type = kind
         self._value = value
@@ -118,6 +120,10 @@ class ReturnedValue(MssqlOutput):
     @property
     def has_columns(self) -> bool:
         return True
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self._columns
 
     def texts(self) -> list[bytes]:
         return [] if self._value is None else [plain(self._type, self._value)]
@@ -130,20 +136,34 @@ class ReturnedValue(MssqlOutput):
         self._value = cell_change(self._type, lambda _scalar, _value: texts[0])(self._value)
         self.is_changed = True
 
+    def change_value(self, column: int, by: Change) -> int:
+        old = self._value
+        if isinstance(by, Fill):
+            self._value = fill_value(self._type, by)
+        elif old is not None:
+            self._value = cell_change(self._type, by)(old)
+        self.is_changed = True
+        return 0 if old is None else len(old)
+
     def encode(self) -> bytes:
         return self._head + encode_content(self._type, self._value)
 
 
 class ReturnedStatus(MssqlOutput):
-    """The number that a procedure returned, other than 0."""
+    """The number that a procedure returned, other than 0. If it is one `of_a_text`, that is the number of an error."""
 
-    def __init__(self, exchange: int, number: int) -> None:
-        super().__init__(exchange, Channel.FUNCTION)
+    def __init__(self, exchange: int, number: int, *, of_a_text: bool) -> None:
+        super().__init__(exchange, Channel.ERROR if of_a_text else Channel.FUNCTION)
         self._number = number
+        self._of_a_text = of_a_text
 
     @property
     def has_columns(self) -> bool:
-        return True
+        return not self._of_a_text
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("errno",) if self._of_a_text else ()
 
     def texts(self) -> list[bytes]:
         return [b"%d" % self._number]
@@ -160,12 +180,13 @@ class ReturnedStatus(MssqlOutput):
         return bytes((k.RETURNSTATUS,)) + self._number.to_bytes(4, "little", signed=True)
 
 
-def return_value_of(exchange: int, buf: bytes, pos: int, end: int, wide: bool) -> ReturnedValue:
+def return_value_of(response: MssqlPendingResponse, buf: bytes, pos: int, end: int, wide: bool) -> ReturnedValue:
     """Return a RETURNVALUE as an event."""
-    _, kind, start = k.read_return_value_type(buf, pos, end, wide)
+    name, kind, start = k.read_return_value_type(buf, pos, end, wide)
     kind.is_nullable = kind.form < 0
+    column = output_column(response, buf, pos, name, kind, wide)
     returned = k.parse_return_value(buf, pos, end, wide)
-    return ReturnedValue(exchange, buf[pos : int(start)], kind, returned.value)
+    return ReturnedValue(response.exchange, column, buf[pos : int(start)], kind, returned.value)
 
 
 def handle_number(buf: bytes, pos: int, end: int, wide: bool) -> int | None:

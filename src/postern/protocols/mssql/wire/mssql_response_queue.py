@@ -37,14 +37,24 @@ MAX_TEXTS: Final = 64 << 20  # characters of prepared statements
 MAX_OWED: Final = 65_536
 
 
+# The variables of a text that are output parameters, by their places in the call
+Variables = dict[int, str]
+
+
 class MssqlHandle:
-    """A prepared statement, or a cursor. `began`: the exchange that opened the cursor."""
+    """A prepared statement, or a cursor. `began`: the exchange that opened the cursor. `declaration` is the text that
+    declares the statement's parameters."""
 
-    __slots__ = ("began", "text")
+    __slots__ = ("began", "declaration", "text")
 
-    def __init__(self, text: str, began: int = 0) -> None:
+    def __init__(self, text: str, began: int = 0, declaration: str = "") -> None:
         self.text = text
         self.began = began
+        self.declaration = declaration
+
+    @property
+    def size(self) -> int:
+        return len(self.text) + len(self.declaration)
 
 
 class MssqlPendingResponse:
@@ -53,6 +63,7 @@ class MssqlPendingResponse:
     __slots__ = (
         "began",
         "data",
+        "declaration",
         "epoch",
         "exchange",
         "is_bulk_begin",
@@ -61,6 +72,7 @@ class MssqlPendingResponse:
         "prefix",
         "prepared",
         "text",
+        "variables",
     )
 
     def __init__(self, kind: int, exchange: int = 0) -> None:
@@ -68,8 +80,12 @@ class MssqlPendingResponse:
         self.exchange = exchange
         self.began = exchange
         self.text = ""  # of the statement, if the request prepares one or opens a cursor
+        self.declaration = ""  # of its parameters
         self.prepared = False  # the statement is described, and does not run
         self.outputs: tuple[int, ...] = ()  # what the output parameters are
+        # The output parameters that are variables of the text that runs; None if code of the target runs. If one is not
+        # listed, it can be any variable.
+        self.variables: Variables | None = None
         self.epoch = 0
         self.prefix = b""  # tokens for the client before the response
         self.data = b""  # REFUSED: the tokens of the response
@@ -121,7 +137,7 @@ class MssqlResponseQueue:
         if len(self.statements) + len(self.cursors) >= MAX_HANDLES:
             raise ProtocolViolation(f"more than {MAX_HANDLES} prepared statements and cursors on one connection")
         self.forget(role, number)
-        self.texts += len(handle.text)
+        self.texts += handle.size
         if self.texts > MAX_TEXTS:
             raise ProtocolViolation(f"prepared statements of more than {MAX_TEXTS} characters on one connection")
         handles[number] = handle
@@ -129,7 +145,7 @@ class MssqlResponseQueue:
     def forget(self, role: int, number: int) -> None:
         handle = (self.cursors if role == CURSOR_HANDLE else self.statements).pop(number, None)
         if handle is not None:
-            self.texts -= len(handle.text)
+            self.texts -= handle.size
 
     def reset(self) -> None:
         """The session is reset to its state at login: no handle is valid any more."""

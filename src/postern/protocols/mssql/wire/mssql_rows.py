@@ -22,7 +22,7 @@ from postern.protocols.mssql.wire import mssql_types as t
 from postern.protocols.mssql.wire.mssql_tokens import MssqlColumn, row_starts
 from postern.protocols.mssql.wire.mssql_types import MssqlType, text_kind_of
 from postern.protocols.mssql.wire.mssql_value_forms import content, encode_content
-from postern.protocols.mssql.wire.mssql_values import cell_change, fill_value, fit_text, plain
+from postern.protocols.mssql.wire.mssql_values import cell_change, change_cells, fill_value, fit_text, plain_texts
 
 Cells = list[bytes | None]  # of one column, row by row, without lengths; None is NULL
 
@@ -87,6 +87,7 @@ class MssqlRows(Rows):
         self._old: list[Cells | None] = [None] * len(layout.columns)
         self._new: list[Cells | None] = [None] * len(layout.columns)
         self._before: Cells = []  # the cells of the column that was changed last
+        self._texts: list[list[bytes] | None] = [None] * len(layout.columns)  # of the current cells
         self.is_changed = bool(layout.as_text)
         for column in layout.as_text:
             self._new[column] = [fit_text(layout.sent_types[column], HIDDEN)] * count
@@ -133,11 +134,16 @@ class MssqlRows(Rows):
         return self._came(column) if new is None else new
 
     def texts(self, column: int) -> list[bytes]:
-        kind = self._layout.sent_types[column]
         if self._is_opaque(column):
             return []
-        texts = [plain(kind, cell) for cell in self._cells(column) if cell is not None]
-        return [b"".join(texts)] if self._layout.is_document and texts else texts
+        texts = self._current_texts(column)
+        return [b"".join(texts)] if self._layout.is_document and texts else list(texts)
+
+    def _current_texts(self, column: int) -> list[bytes]:
+        texts = self._texts[column]
+        if texts is None:
+            texts = self._texts[column] = plain_texts(self._layout.sent_types[column], self._cells(column))
+        return texts
 
     def _is_opaque(self, column: int) -> bool:
         return not self._layout.searched[column] and column not in self._layout.as_text
@@ -152,15 +158,21 @@ class MssqlRows(Rows):
         if len(texts) != len(old) - old.count(None):
             raise ValueError(f"{len(texts)} texts given for a column that holds {len(old) - old.count(None)}")
         kind = self._layout.sent_types[column]
-        remaining = iter(texts)
+        before = self._current_texts(column)
         new: Cells = []
+        at = 0
         for cell in old:
             if cell is None:
                 new.append(None)
                 continue
-            text = next(remaining)
-            new.append(cell if text == plain(kind, cell) else _encode_replacement(kind, cell, text))
-        self._new[column] = new
+            text = texts[at]
+            new.append(cell if text == before[at] else _encode_replacement(kind, cell, text))
+            at += 1
+        self._put(column, new)
+
+    def _put(self, column: int, cells: Cells) -> None:
+        self._new[column] = cells
+        self._texts[column] = None
         self.is_changed = True
 
     def _replace_document(self, texts: list[bytes]) -> None:
@@ -175,8 +187,7 @@ class MssqlRows(Rows):
         kind = self._layout.types[0]
         size = -(-len(text) // self.count) or 1
         pieces = [text[at : at + size] for at in range(0, size * self.count, size)]
-        self._new[0] = [fit_text(kind, piece.encode()) for piece in pieces]
-        self.is_changed = True
+        self._put(0, [fit_text(kind, piece.encode()) for piece in pieces])
 
     def _change_document(self, by: Change) -> tuple[int, int]:
         self._before = self._cells(0)
@@ -198,27 +209,12 @@ class MssqlRows(Rows):
             return self._hide(column, by)
         if isinstance(by, Fill):
             return self._fill(column, fill_value(kind, by))
-        each = cell_change(kind, by)
-        changes: dict[bytes, bytes | None] = {}
-        cells: Cells = []
-        count = size = 0
-        self._before = self._cells(column)
-        for cell in self._before:
-            if cell is None:
-                cells.append(None)
-                continue
-            if cell in changes:
-                new = changes[cell]
-            else:
-                new = changes[cell] = each(cell)
-            cells.append(new)
-            if new is None or new != cell:
-                count += 1
-                size += len(cell)
-        if count:
-            self._new[column] = cells
-            self.is_changed = True
-        return count, size
+        old = self._before = self._cells(column)
+        new = change_cells(kind, old, by)
+        changed = [cell for cell, other in zip(old, new, strict=True) if cell != other]
+        if changed:
+            self._put(column, new)
+        return len(changed), sum([len(cell) for cell in changed if cell is not None])
 
     def find_changed_rows(self, column: int) -> bytes:
         return compare_cells(self._before, self._cells(column))
@@ -227,7 +223,7 @@ class MssqlRows(Rows):
         """Hide a column that the client gets as texts. `Fill` can choose NULL; all others have no effect here."""
         old = self._before = self._came(column)
         if isinstance(by, Fill):
-            self._new[column] = [fill_value(self._layout.sent_types[column], by)] * len(old)
+            self._put(column, [fill_value(self._layout.sent_types[column], by)] * len(old))
         return len(old), sum([len(cell) for cell in old if cell is not None])
 
     def _fill(self, column: int, value: bytes | None) -> tuple[int, int]:
@@ -235,32 +231,50 @@ class MssqlRows(Rows):
         old = self._before = self._cells(column)
         changed = [cell for cell in old if cell != value]
         if changed:
-            self._new[column] = [value] * len(old)
-            self.is_changed = True
+            self._put(column, [value] * len(old))
         return len(changed), sum([len(cell) for cell in changed if cell is not None])
 
     def encode(self) -> bytes:
         """Return the current rows as tokens."""
-        changed = [column for column, new in enumerate(self._new) if new is not None]
         if not self._rows:
             self._walk()
+        changed = [column for column, new in enumerate(self._new) if new is not None]
+        for column in changed:
+            self._came(column)
         raw = self._raw
         out: list[bytes] = []
         copied = 0
         for row in range(self.count):
-            if self._layout.as_text or self._differs(row, changed):
+            if self._layout.as_text or self._changes_nulls(row, changed):
                 out.append(raw[copied : self._rows[row]])
                 out.append(self._rebuilt(row))
                 copied = self._rows[row + 1]
+            else:
+                copied = self._patch(row, changed, copied, out)
         out.append(raw[copied:])
         return b"".join(out)
 
-    def _differs(self, row: int, columns: list[int]) -> bool:
+    def _changes_nulls(self, row: int, columns: list[int]) -> bool:
+        """Return True for an NBCROW in which other columns are NULL than before."""
+        if self._raw[self._rows[row]] == k.ROW:
+            return False
         for column in columns:
-            new, old = self._new[column], self._came(column)
-            if new is not None and new[row] != old[row]:
+            new, old = self._new[column], self._old[column]
+            if new is not None and old is not None and (new[row] is None) != (old[row] is None):
                 return True
         return False
+
+    def _patch(self, row: int, columns: list[int], copied: int, out: list[bytes]) -> int:
+        """Add the values of a row that have changed, and all bytes before them from `copied`. Return up to where."""
+        for column in columns:
+            new, old = self._new[column], self._old[column]
+            if new is None or old is None or new[row] == old[row]:
+                continue
+            at = 2 * (len(self._layout.forms) * row + column)
+            out.append(self._raw[copied : self._starts[at]])
+            out.append(encode_content(self._layout.sent_types[column], new[row]))
+            copied = self._starts[at + 1]
+        return copied
 
     def _rebuilt(self, row: int) -> bytes:
         raw = self._raw

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import struct
 import uuid
+from codecs import utf_16_le_decode, utf_16_le_encode
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache, partial
@@ -65,7 +66,32 @@ def _read_text(kind: MssqlType, data: bytes) -> bytes:
         return data
     if kind.code == t.XML and data[:2] == b"\xff\xfe":
         data = data[2:]
+    if kind.codec == t.UTF16:  # the same as `decode`, which looks for the codec each time
+        return utf_16_le_decode(data, "replace", True)[0].encode("utf-8", "replace")
     return data.decode(kind.codec, "replace").encode("utf-8", "replace")
+
+
+def plain_texts(kind: MssqlType, cells: list[bytes | None]) -> list[bytes]:
+    """Return the values of a column that are not NULL, each as `plain` does."""
+    values = [cell for cell in cells if cell is not None]
+    if kind.codec == "utf-8":
+        return values
+    if kind.codec == t.UTF16 and kind.code != t.XML:
+        texts = _read_together(values)
+        if texts is not None:
+            return texts
+    return [plain(kind, value) for value in values]
+
+
+def _read_together(values: list[bytes]) -> list[bytes] | None:
+    """Read texts in UTF-16 by a single conversion. Returns None if they cannot be told apart."""
+    if not values:
+        return values
+    for value in values:
+        if len(value) & 1:
+            return None
+    texts = utf_16_le_decode(b"\0\0".join(values), "replace", True)[0].encode("utf-8", "replace").split(b"\0")
+    return texts if len(texts) == len(values) else None
 
 
 def _whole(data: bytes) -> int:
@@ -201,13 +227,19 @@ def fit_text(kind: MssqlType, text: bytes) -> bytes:
         return _TEXT_VARIANT + fit_text(MssqlType(t.NVARCHAR, t.SHORT, 8000, t.UTF16), text)
     if not kind.codec:
         return text[: kind.size] if kind.form != t.PLP else text
-    data = text.decode("utf-8", "replace").encode(kind.codec, "replace")
+    data = _encode_text(kind.codec, text)
     if kind.form not in (t.PLP, t.POINTER, t.LONG) and len(data) > kind.size:
         data = data[: kind.size].decode(kind.codec, "ignore").encode(kind.codec)
     if kind.code in t.PADDED:
         blank = " ".encode(kind.codec)
         data += blank * ((kind.size - len(data)) // len(blank))
     return data
+
+
+def _encode_text(codec: str, text: bytes) -> bytes:
+    if codec == t.UTF16:
+        return utf_16_le_encode(text.decode("utf-8", "replace"), "replace")[0]
+    return text.decode("utf-8", "replace").encode(codec, "replace")
 
 
 def scalar_text(kind: MssqlType, data: bytes) -> bytes:
@@ -347,7 +379,7 @@ def cell_change(kind: MssqlType, by: Change) -> Callable[[bytes], bytes | None]:
     empty = _empty(kind)
     if scalar is Scalar.OTHER:
         return lambda data: data if by(Scalar.OTHER, data) == data else empty
-    ask: Callable[[bytes], bytes | None] = by.of(scalar) if isinstance(by, KindChange) else partial(by, scalar)
+    ask = _by_scalar(by, scalar)
 
     def each(data: bytes) -> bytes | None:
         try:
@@ -365,6 +397,37 @@ def cell_change(kind: MssqlType, by: Change) -> Callable[[bytes], bytes | None]:
             return empty
 
     return each
+
+
+def _by_scalar(by: Change, scalar: Scalar) -> Callable[[bytes], bytes | None]:
+    return by.of(scalar) if isinstance(by, KindChange) else partial(by, scalar)
+
+
+def change_cells(kind: MssqlType, cells: list[bytes | None], by: Change) -> list[bytes | None]:
+    """Return the values of a column, each changed as `cell_change` does."""
+    if kind.codec and scalar_of(kind) is Scalar.TEXT:
+        return _change_texts(kind, cells, by)
+    each = cell_change(kind, by)
+    changes: dict[bytes, bytes | None] = {}
+    for cell in cells:
+        if cell is not None and cell not in changes:
+            changes[cell] = each(cell)
+    return [None if cell is None else changes[cell] for cell in cells]
+
+
+def _change_texts(kind: MssqlType, cells: list[bytes | None], by: Change) -> list[bytes | None]:
+    """Change all texts of a column, which are read together."""
+    empty = _empty(kind)
+    ask: Callable[[bytes], bytes | None] = (
+        by.of(Scalar.TEXT) if isinstance(by, KindChange) else partial(by, Scalar.TEXT)
+    )
+    values = [cell for cell in cells if cell is not None]
+    changes: dict[bytes, bytes | None] = {}
+    for cell, text in zip(values, plain_texts(kind, cells), strict=True):
+        if cell not in changes:
+            new = ask(text)
+            changes[cell] = empty if new is None else cell if new == text else fit_text(kind, new)
+    return [None if cell is None else changes[cell] for cell in cells]
 
 
 def fill_value(kind: MssqlType, by: Fill) -> bytes | None:

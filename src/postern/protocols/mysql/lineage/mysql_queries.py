@@ -14,10 +14,11 @@ from sqlglot import exp
 
 from postern.inspection.lineage import relations as rel
 from postern.inspection.lineage.scope import NOTHING, Sources, WorkBudget
+from postern.inspection.lineage.tree_translation import FOREIGN, PLAIN, unknown_function_name
 from postern.protocols.mysql.lineage.mysql_builtins import BARE, COUNTING_SETTINGS, LAST_ID, QUOTING_SETTINGS
 from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
 from postern.protocols.mysql.lineage.mysql_names import column_name
-from postern.protocols.mysql.lineage.mysql_spelling import FOREIGN, LAST, PLAIN, SpelledQuery, unknown_function_name
+from postern.protocols.mysql.lineage.mysql_spelling import LAST, SpelledQuery
 
 # Nodes that consist of their parts. Functions are among them: `mysql_spelling` has renamed the others.
 _PLAIN: Final = (

@@ -14,6 +14,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from postern.inspection.lineage.tree_translation import FOREIGN, PLAIN, unknown_function_name
 from postern.inspection.sql.sql_calls import called_at
 from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, key_at, word
 from postern.inspection.sql.sqlglot_tree import tree_of
@@ -22,8 +23,6 @@ from postern.protocols.mysql.dialect.mysql_parser import without_extras
 from postern.protocols.mysql.dialect.mysql_texts import is_user_variable, variable_name
 from postern.protocols.mysql.lineage.mysql_builtins import CALLS, GRAMMAR, ONLY_NAMES, SPECIAL
 
-PLAIN: Final = "postern_plain"
-FOREIGN: Final = "postern_foreign"
 LAST: Final = "postern_last_id"
 
 Pure = Callable[[tuple[str, ...]], bool]
@@ -75,11 +74,6 @@ def spell_query(tokens: Sequence[SqlToken], verb: str, pure: Pure) -> SpelledQue
     strings = {token.text for token in tokens if token.kind is SqlTokenKind.STRING}
     assigns = any(isinstance(node, exp.PropertyEQ) or unknown_function_name(node) == LAST for node in nodes)
     return SpelledQuery(tree, variables, frozenset(text for text in strings if "_" in text), assigns)
-
-
-def unknown_function_name(node: exp.Expr) -> str:
-    """Return the lower-case name of a function that sqlglot does not know."""
-    return str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
 
 
 def _replace_function_name(tokens: Sequence[SqlToken], start: int, bracket: int, pure: Pure) -> SqlToken:

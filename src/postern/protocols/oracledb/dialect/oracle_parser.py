@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from postern.domain.rules.statement import Effect, ObjectKind, Statement
+from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
 from postern.domain.targets.target_schema import Key, TargetSchema
 from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.inspection.sql.judging import Draft, Judging, add_defined_object, by_first_words, verb_of
@@ -208,6 +208,7 @@ class _Judge:
         draft.effects |= query.effects | {Effect.WRITE} if runs else query.effects - {Effect.READ}
         draft.scans |= query.scans if runs else set()
         draft.reason, draft.untraced = query.reason, query.untraced
+        draft.is_view_calling = query.is_view_calling
 
     # PL/SQL
 
@@ -218,6 +219,7 @@ class _Judge:
         try:
             parts = parts_of_block(tokens)
             draft.add(Effect.SESSION)
+            draft.objects |= _members_of_dbms_sql(tokens)
             found: list[Statement] = []
             for part in parts:
                 found += self._part(draft, part)
@@ -281,8 +283,17 @@ _READING: Final = ("collection", "ora:", "oradb:", "doc", "view", "import", "dec
 def _left_out(tokens: Sequence[SqlToken]) -> Sequence[SqlToken]:
     """Return the tokens for a search of calls in what the plain spelling leaves out: all from the first such clause on.
     In front of it stands a word, so that a call at the beginning is one."""
-    place = next((at for at, token in enumerate(tokens) if token.key in ("LOG", "MODEL", "VERSIONS")), len(tokens))
+    place = next((at for at, token in enumerate(tokens) if token.key in ("LOG", "VERSIONS")), len(tokens))
     return tokens[max(0, place - 1) :] if place < len(tokens) else ()
+
+
+def _members_of_dbms_sql(tokens: Sequence[SqlToken]) -> set[ObjectName]:
+    """Return what a block uses of DBMS_SQL, which its parts do not show."""
+    return {
+        ObjectName(ObjectKind.FUNCTION, tokens[place + 2].text.lower(), "dbms_sql")
+        for place in range(len(tokens) - 2)
+        if tokens[place].key == "DBMS_SQL" and tokens[place + 1].key == "."
+    }
 
 
 def _recursive_names(tokens: Sequence[SqlToken]) -> frozenset[str]:

@@ -16,6 +16,7 @@ from postern.inspection.sql.sql_tokens import (
     word,
     words_of,
 )
+from postern.protocols.oracledb.dialect.oracle_reshaping import with_plain_clauses
 from postern.protocols.oracledb.dialect.plsql_blocks import split_returning
 
 _BIND: Final = SqlToken(SqlTokenKind.VARIABLE, ":b")
@@ -27,9 +28,6 @@ METHODS: Final = words_of(
     GETROOTELEMENT GETSTRINGVAL ISFRAGMENT NUMBER STRING DATE TIMESTAMP
     """
 )
-AFTER_MODEL: Final = frozenset(
-    {"PARTITION", "DIMENSION", "RETURN", "UNIQUE", "IGNORE", "KEEP", "REFERENCE", "MAIN", "MEASURES"}
-)
 _SPECIAL: Final = frozenset(
     {
         "(",
@@ -39,7 +37,6 @@ _SPECIAL: Final = frozenset(
         "@",
         ".",
         "[",
-        "MODEL",
         "VERSIONS",
         "CURRENT",
         "LOG",
@@ -54,8 +51,10 @@ _SPECIAL: Final = frozenset(
 
 def plain_query(tokens: Sequence[SqlToken], verb: str) -> list[SqlToken]:
     """Remove or replace `(+)`, links to other databases (`t@remote`), methods, paths in documents, INTO after
-    RETURNING, LOG ERRORS, WHERE CURRENT OF, VERSIONS, MODEL, and WHERE in the branches of a MERGE."""
-    kept = list(tokens) if verb == "SELECT" else split_returning(tokens)[0]
+    RETURNING, LOG ERRORS, WHERE CURRENT OF, VERSIONS, WHERE in the branches of a MERGE, and the clauses of
+    `oracle_reshaping`."""
+    reshaped = with_plain_clauses(tokens).tokens
+    kept = reshaped if verb == "SELECT" else split_returning(reshaped)[0]
     if not any(token.key in _SPECIAL or token.kind is SqlTokenKind.VARIABLE for token in kept):
         return kept
     aliases = _aliases(kept)
@@ -90,8 +89,6 @@ def plain_query(tokens: Sequence[SqlToken], verb: str) -> list[SqlToken]:
             place += 2
         elif key == "VERSIONS" and after in ("BETWEEN", "PERIOD"):
             place = _behind_versions(kept, place)
-        elif key == "MODEL" and after in AFTER_MODEL:
-            place = _behind_model(kept, place)
         elif key == "." and place:
             place = _member(plain, kept, place, aliases)
         else:
@@ -153,19 +150,6 @@ def _behind_bound(tokens: Sequence[SqlToken], place: int) -> int:
     if not is_value and token.key not in ("MINVALUE", "MAXVALUE", "SYSTIMESTAMP", "SYSDATE"):
         raise UnreadableSql("VERSIONS is not understood")
     return place + 1
-
-
-def _behind_model(tokens: Sequence[SqlToken], place: int) -> int:
-    depth = 0
-    while place < len(tokens):
-        key = tokens[place].key
-        if depth == 0 and (key == ")" or (key == "ORDER" and key_at(tokens, place + 1) == "BY")):
-            return place
-        if key == "SELECT":
-            raise UnreadableSql("a query in a MODEL is not understood")
-        depth += (key == "(") - (key == ")")
-        place += 1
-    return place
 
 
 def _member(plain: list[SqlToken], tokens: Sequence[SqlToken], place: int, aliases: frozenset[str]) -> int:

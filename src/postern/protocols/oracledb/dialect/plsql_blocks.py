@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, closing, key_at
+from postern.protocols.oracledb.dialect.plsql_cursors import with_plain_cursors
 from postern.protocols.oracledb.dialect.plsql_names import LocalKind, LocalNames, constant_text, split_at_commas
 
 _DEEPEST: Final = 40  # nested statements
@@ -42,7 +43,7 @@ class BlockPart:
 
 def parts_of_block(tokens: Sequence[SqlToken]) -> list[BlockPart]:
     """Return the parts of an anonymous block, which must end with the tokens. Raises UnreadableSql."""
-    reader = _BlockReader(tokens)
+    reader = _BlockReader(with_plain_cursors(tokens))
     reader.read_anonymous()
     return reader.parts
 

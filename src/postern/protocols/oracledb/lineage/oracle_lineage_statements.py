@@ -17,6 +17,7 @@ from postern.domain.rules.statement import Effect, ObjectKind
 from postern.inspection.lineage import relations as rel
 from postern.inspection.lineage.lineage_resolver import LineageResolver
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Scope, Sources, WorkBudget, merge_sources, union
+from postern.inspection.lineage.tree_translation import FOREIGN, unknown_function_name
 from postern.inspection.sql.judging import Draft, Judging, add_defined_object, by_first_words, verb_of
 from postern.inspection.sql.sql_tokens import SqlToken, UnreadableSql, closing, key_at, render, word
 from postern.protocols.oracledb.dialect import oracle_words as words
@@ -49,7 +50,7 @@ from postern.protocols.oracledb.lineage.oracle_lineage_catalogue import (
 )
 from postern.protocols.oracledb.lineage.oracle_names import RULES, folded_name
 from postern.protocols.oracledb.lineage.oracle_queries import OracleQueries
-from postern.protocols.oracledb.lineage.oracle_spelling import FOREIGN, SpelledOracle, spell_oracle
+from postern.protocols.oracledb.lineage.oracle_spelling import SpelledOracle, spell_oracle
 
 LOST: Final = (UNKNOWN,)
 _DEEPEST: Final = 4  # texts that run texts
@@ -199,7 +200,7 @@ class OracleStatements:
     def _spell(self, tokens: Sequence[SqlToken], verb: str, names: LocalNames) -> SpelledOracle:
         """Spell a query. Functions of the target in it, or in a view, may leave anything in the session."""
         spelled = spell_oracle(tokens, verb, self._pure, names)
-        if any(str(node.this).lower() == FOREIGN for node in spelled.tree.find_all(exp.Anonymous)):
+        if any(unknown_function_name(node) == FOREIGN for node in spelled.tree.find_all(exp.Anonymous)):
             self._catalogue.calls_functions = self._catalogue.calls_functions or self._is_view
             self._hold(None)
         return spelled

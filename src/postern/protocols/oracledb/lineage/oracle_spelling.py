@@ -15,6 +15,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from postern.inspection.lineage.tree_translation import FOREIGN, PLAIN
 from postern.inspection.sql.sql_calls import called_at
 from postern.inspection.sql.sql_tokens import (
     SqlToken,
@@ -30,7 +31,8 @@ from postern.inspection.sql.sql_tokens import (
 from postern.inspection.sql.sqlglot_tree import tree_of
 from postern.protocols.oracledb.dialect import oracle_words as words
 from postern.protocols.oracledb.dialect.oracle_parser import reads_hidden_tables
-from postern.protocols.oracledb.dialect.oracle_plain import AFTER_MODEL, plain_query
+from postern.protocols.oracledb.dialect.oracle_plain import plain_query
+from postern.protocols.oracledb.dialect.oracle_reshaping import AddedColumns, with_plain_clauses
 from postern.protocols.oracledb.dialect.plsql_names import SCALARS, LocalNames, local_name
 from postern.protocols.oracledb.lineage.oracle_builtins import (
     BARE,
@@ -43,8 +45,6 @@ from postern.protocols.oracledb.lineage.oracle_builtins import (
 )
 from postern.protocols.oracledb.lineage.oracle_names import folded_name
 
-PLAIN: Final = "postern_plain"
-FOREIGN: Final = "postern_foreign"
 HELD: Final = "postern_held"  # its result may be what the session holds
 REMOTE: Final = "\ue000"  # ends the name of a table of another database
 SOFT: Final = "\ue001"  # begins a name that is a column, or nothing at all
@@ -80,10 +80,12 @@ _BEFORE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SpelledOracle:
-    """A spelled query. `has_cursors`: a value of it is a cursor, whose rows are answers of the same statement."""
+    """A spelled query. `has_cursors`: a value of it is a cursor, whose rows are answers of the same statement. `added`
+    are columns of queries in WITH."""
 
     tree: exp.Expr
     has_cursors: bool
+    added: AddedColumns
 
 
 def spell_oracle(tokens: Sequence[SqlToken], verb: str, pure: Pure, names: LocalNames | None = None) -> SpelledOracle:
@@ -91,20 +93,14 @@ def spell_oracle(tokens: Sequence[SqlToken], verb: str, pure: Pure, names: Local
     UnreadableSql."""
     if reads_hidden_tables(tokens):
         raise UnreadableSql("an XQuery may read tables")
-    if any(token.key == "MODEL" and key_at(tokens, at + 1) in AFTER_MODEL for at, token in enumerate(tokens)):
-        raise UnreadableSql("MODEL is not understood")
     cursors = any(token.key == "CURSOR" and key_at(tokens, at + 1) == "(" for at, token in enumerate(tokens))
-    plain = plain_query(_without_links(tokens), verb)
+    clauses = with_plain_clauses(_without_links(tokens), many=True)
+    plain = plain_query(clauses.tokens, verb)
     speller = _Speller(_without_clauses(plain), verb, pure, names)
     speller.spell()
     tree, nodes = tree_of(speller.spelled, verb, words.GRAMMAR)
     _check_names(speller.names, nodes)
-    return SpelledOracle(tree, cursors)
-
-
-def unknown_function_name(node: exp.Expr) -> str:
-    """Return the lower-case name of a function that sqlglot does not know."""
-    return str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
+    return SpelledOracle(tree, cursors, clauses.columns)
 
 
 def _without_links(tokens: Sequence[SqlToken]) -> list[SqlToken]:
@@ -159,8 +155,6 @@ def _skip(tokens: Sequence[SqlToken], place: int) -> int:
         return _behind_interval(tokens, place + 2) if key == "INTERVAL" else place + 2
     if key == "FOR" and after == "UPDATE":
         return _end_of_level(tokens, place, None)
-    if key in ("SEARCH", "CYCLE") and before == ")" and tokens[place + 1 : place + 2]:
-        raise UnreadableSql(f"{key} is not understood")
     if key == "SAMPLE" and after in ("(", "BLOCK"):
         place = closing(tokens, place + 1 + (after == "BLOCK")) + 1
         return closing(tokens, place + 1) + 1 if key_at(tokens, place) == "SEED" else place

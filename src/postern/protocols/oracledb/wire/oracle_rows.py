@@ -6,14 +6,23 @@ are encoded again, and all bytes around them stay as they are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Change, Column, Fill, Rows, Scalar, TextKind, compare_cells
+from postern.interception.events import Change, Column, Fill, KindChange, Rows, Scalar, TextKind, compare_cells
 from postern.protocols.oracledb.wire import ttc_codes as c
-from postern.protocols.oracledb.wire.oracle_values import kind_of, pack_plain, plain_form, scalar_of, value_text
+from postern.protocols.oracledb.wire.oracle_values import (
+    is_utf8,
+    kind_of,
+    pack_plain,
+    plain_form,
+    scalar_of,
+    value_text,
+)
 from postern.protocols.oracledb.wire.ttc_buffers import MAX_SHORT, TtcIncomplete, TtcReader, pack_clr
 from postern.protocols.oracledb.wire.ttc_columns import NestedCursor, OracleColumn, skip_value
 from postern.protocols.oracledb.wire.ttc_negotiation import TtcLayout
@@ -212,6 +221,8 @@ class OracleRows(Rows):
 
     def texts(self, column: int) -> list[bytes]:
         described = self._rows.oracle[column]
+        if is_utf8(described):
+            return [cell for cell in self._cells(column) if cell is not None]
         return [value_text(described, cell) for cell in self._cells(column) if cell is not None]
 
     def cell_texts(self, column: int) -> list[bytes | None]:
@@ -224,14 +235,19 @@ class OracleRows(Rows):
         old = self._before = self._cells(column)
         if len(texts) != len(old) - old.count(None):
             raise ValueError(f"{len(texts)} texts given for a column that holds {len(old) - old.count(None)}")
-        remaining = iter(texts)
+        is_text = is_utf8(described)
         new: Cells = []
+        at = 0
         for cell in old:
             if cell is None:
                 new.append(None)
                 continue
-            text = next(remaining)
-            new.append(cell if text == value_text(described, cell) else pack_plain(described, text, cell))
+            text = texts[at]
+            at += 1
+            if is_text:
+                new.append(text or None)  # an empty text is NULL in Oracle Database
+            else:
+                new.append(cell if text == value_text(described, cell) else pack_plain(described, text, cell))
         self._new[column] = new
 
     def change(self, column: int, by: Change) -> tuple[int, int]:
@@ -239,32 +255,17 @@ class OracleRows(Rows):
         described = self._rows.oracle[column]
         if self._rows.kinds[column] == NOTHING or described.type in (c.CURSOR, c.RESULT_SET):
             return 0, 0  # all NULL; or the rows of the cursor are changed when they are fetched
+        each = cell_change(described, by)
         changes: dict[bytes | None, bytes | None] = {}
         cells: Cells = []
         for cell in old:
             if cell not in changes:
-                changes[cell] = self._change(described, cell, by)
+                changes[cell] = each(cell)
             cells.append(changes[cell])
         changed = [cell for cell, new in zip(old, cells, strict=True) if cell != new]
         if changed:
             self._new[column] = cells
         return len(changed), sum([len(cell) for cell in changed if cell is not None])
-
-    def _change(self, described: OracleColumn, cell: bytes | None, by: Change) -> bytes | None:
-        scalar = scalar_of(described)
-        if isinstance(by, Fill):
-            constant = by.constant(scalar)
-            if scalar is Scalar.OTHER or constant is None:
-                return None
-            return pack_plain(described, constant[0], _TIMES.get(described.type, b""))
-        if cell is None:
-            return None
-        try:
-            plain = plain_form(described, cell)
-        except (ValueError, IndexError):
-            return cell if by(Scalar.OTHER, cell) == cell else None
-        new = by(scalar, plain)
-        return cell if new == plain else pack_plain(described, new, cell)
 
     def find_changed_rows(self, column: int) -> bytes:
         return compare_cells(self._before, self._cells(column))
@@ -294,3 +295,30 @@ class OracleRows(Rows):
         if self._rows.kinds[column] != OTHER:
             return pack_clr(cell)
         return _NULLS.get(self._rows.oracle[column].type, b"\0") if cell is None else cell
+
+
+def cell_change(column: OracleColumn, by: Change) -> Callable[[bytes | None], bytes | None]:
+    """Return the change of a column's values. Only `Fill` changes NULL."""
+    scalar = scalar_of(column)
+    if isinstance(by, Fill):
+        constant = by.constant(scalar)
+        if scalar is Scalar.OTHER or constant is None:
+            return lambda _cell: None
+        filled = pack_plain(column, constant[0], _TIMES.get(column.type, b""))
+        return lambda _cell: filled
+    ask: Callable[[bytes], bytes | None] = by.of(scalar) if isinstance(by, KindChange) else partial(by, scalar)
+
+    def text(cell: bytes | None) -> bytes | None:
+        return None if cell is None else ask(cell) or None
+
+    def each(cell: bytes | None) -> bytes | None:
+        if cell is None:
+            return None
+        try:
+            plain = plain_form(column, cell)
+        except (ValueError, IndexError):
+            return cell if by(Scalar.OTHER, cell) == cell else None
+        new = ask(plain)
+        return cell if new == plain else pack_plain(column, new, cell)
+
+    return text if is_utf8(column) else each

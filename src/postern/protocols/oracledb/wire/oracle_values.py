@@ -219,6 +219,11 @@ def value_text(column: OracleColumn, data: bytes) -> bytes:
     return data.hex().upper().encode()
 
 
+def is_utf8(column: OracleColumn) -> bool:
+    """Return True if the values of a column are texts as they are shown."""
+    return column.type in c.CHARACTERS and column.form != c.NCHAR
+
+
 def kind_of(column: OracleColumn) -> TextKind:
     """Return the kind of a column's texts."""
     if column.type in c.CHARACTERS:
