@@ -122,7 +122,7 @@ def test_denial_by_any_interceptor_wins_over_a_hold() -> None:
 
 
 def test_holds_of_several_interceptors_are_decided_one_after_the_other() -> None:
-    with playbook(Asks(), Asks(ticket="t2")) as play:
+    with playbook(Asks(ticket="t2"), Asks()) as play:  # operations pass them in the opposite order
         play >> from_client(pg.query("review this"))
         play << QUESTION
         play >> resume("t1", FORWARD)

@@ -113,11 +113,12 @@ class Interceptor(Protocol):
 
 
 class Pipeline:
-    """Asks the interceptors that want an event, in order. The first refusal decides.
+    """Asks the interceptors that want an event: about answers in order, about operations in the opposite order. So the
+    first one sees only operations that all others let pass. The first refusal decides.
 
     A hold takes effect only after the remaining interceptors were asked, so that reviewers never decide on an event
     that is denied anyway. Once the hold is decided, `judge` is called again with `first` set after `held_at`, the
-    interceptor that held. Of several warnings the first counts.
+    interceptor that held, so those after it are asked twice. Of several warnings the first counts.
     """
 
     __slots__ = ("_chains", "batch_need", "held_at", "session", "wants")
@@ -127,7 +128,7 @@ class Pipeline:
         for interceptor in interceptors:
             for kind in interceptor.wants:
                 chains.setdefault(kind, []).append(interceptor)
-        self._chains = {kind: tuple(chain) for kind, chain in chains.items()}
+        self._chains = {kind: tuple(reversed(chain) if kind is Operation else chain) for kind, chain in chains.items()}
         self.session = session
         self.wants: frozenset[type[Event]] = frozenset(chains)
         self.batch_need = BatchNeed.NONE

@@ -6,24 +6,15 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from postern.errors import Unavailable
+from postern.protocols.stream_cipher import StreamCipher
 
 RECORD_HEAD: Final = 5  # type, version, Int16 length
 MAX_RECORD: Final = 16 * 1024 + 2048
 _CONTENT_TYPES: Final = range(0x14, 0x18)
 
 
-class TlsCipher(Protocol):
+class TlsCipher(StreamCipher, Protocol):
     """One side of TLS after its handshake."""
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the peer has sent its last record."""
-
-    def decrypt(self, data: bytes) -> bytes:
-        """Take records, or parts of them, and return their content. Raises Unavailable."""
-
-    def encrypt(self, data: bytes) -> bytes:
-        """Return records with this content. Raises Unavailable."""
 
 
 def record_size(head: bytes) -> int:

@@ -5,6 +5,8 @@ follows is either TLS without messages, or TLS for one message only and clear te
 
     handshake in messages ─┬─▶ CipherTransport: records in both directions
                            └─▶ MemoryTls.decrypt for as long as the login needs it, then clear text
+
+Ciphers of a protocol's own, which are not TLS, use the transport as well.
 """
 
 from __future__ import annotations
@@ -14,13 +16,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from postern.errors import Unavailable
-from postern.relay.memory_tls import MemoryTls
+from postern.protocols.stream_cipher import StreamCipher
 
 
 class CipherTransport(asyncio.Transport):
     """A transport that encrypts over another one. Its protocol can be replaced like that of any transport."""
 
-    def __init__(self, below: asyncio.Transport, cipher: MemoryTls, protocol: asyncio.Protocol) -> None:
+    def __init__(self, below: asyncio.Transport, cipher: StreamCipher, protocol: asyncio.Protocol) -> None:
         super().__init__()
         self._below = below
         self._cipher = cipher
@@ -30,7 +32,7 @@ class CipherTransport(asyncio.Transport):
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         if name == "ssl_object":
-            return self._cipher.object
+            return self._cipher.ssl_object
         return self._below.get_extra_info(name, default)
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
@@ -65,7 +67,7 @@ class CipherTransport(asyncio.Transport):
         self.write(b"".join(list_of_data))
 
     def can_write_eof(self) -> bool:
-        return False  # TLS cannot be closed in one direction only
+        return False  # a cipher cannot be closed in one direction only
 
     def pause_reading(self) -> None:
         self._below.pause_reading()
@@ -118,7 +120,7 @@ class CipherTransport(asyncio.Transport):
             self._protocol.resume_writing()
 
     def _fail(self) -> None:
-        """TLS itself failed: nothing more can be read or written. The transport below tells that it is lost."""
+        """The cipher itself failed: nothing more can be read or written. The transport below tells that it is lost."""
         alert = self._cipher.take_pending()
         if alert and not self._below.is_closing():
             self._below.write(alert)

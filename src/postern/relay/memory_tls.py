@@ -17,7 +17,9 @@ class MemoryTls:
     def __init__(self, context: ssl.SSLContext, *, server: bool, server_name: str | None = None) -> None:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self.object = context.wrap_bio(self._incoming, self._outgoing, server_side=server, server_hostname=server_name)
+        self.ssl_object = context.wrap_bio(
+            self._incoming, self._outgoing, server_side=server, server_hostname=server_name
+        )
         self.is_ready = False  # the handshake is complete
         self.has_ended = False  # the peer has sent its last record
 
@@ -25,7 +27,7 @@ class MemoryTls:
         """Take a part of the peer's handshake, and return the own one's. Raises Unavailable."""
         self._incoming.write(data)
         try:
-            self.object.do_handshake()
+            self.ssl_object.do_handshake()
             self.is_ready = True
         except ssl.SSLWantReadError:
             pass
@@ -40,7 +42,7 @@ class MemoryTls:
         parts: list[bytes] = []
         while True:
             try:
-                part = self.object.read(_CHUNK)
+                part = self.ssl_object.read(_CHUNK)
             except ssl.SSLWantReadError:
                 break
             except ssl.SSLZeroReturnError:
@@ -58,7 +60,7 @@ class MemoryTls:
         view = memoryview(data)
         try:
             while view:
-                view = view[self.object.write(view) :]
+                view = view[self.ssl_object.write(view) :]
         except ssl.SSLError as error:
             raise _failure(error) from error
         return self._outgoing.read()
@@ -70,7 +72,7 @@ class MemoryTls:
     def close(self) -> bytes:
         """Return the last record."""
         with suppress(ssl.SSLError):  # the peer has not closed its direction, which nothing waits for
-            self.object.unwrap()
+            self.ssl_object.unwrap()
         return self._outgoing.read()
 
 

@@ -16,6 +16,7 @@ from typing import TypeVar, cast
 from cryptography import x509
 
 from postern.errors import Unavailable
+from postern.protocols.stream_cipher import StreamCipher
 from postern.protocols.tls_cipher import TlsCipher
 from postern.relay.cipher_transport import CipherTransport
 from postern.relay.memory_tls import MemoryTls
@@ -221,12 +222,11 @@ class StreamHandshake(asyncio.Protocol):
                 return cipher
             answer = cipher.handshake(await read())
 
-    def encrypt_stream(self, cipher: TlsCipher) -> None:
-        """Encrypt all that follows. Bytes that were received but not read are records."""
+    def encrypt_stream(self, cipher: StreamCipher) -> None:
+        """Encrypt all that follows. Bytes that were received but not read are encrypted already."""
         below = self._stream()
         begun = bytes(self._buffer)
         self._buffer.clear()
-        assert isinstance(cipher, MemoryTls)
         transport = CipherTransport(below, cipher, self)
         self.transport = transport
         if self._paused:

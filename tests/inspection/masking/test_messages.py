@@ -16,6 +16,8 @@ from postern.interception.events import Operation
 from postern.interception.verdicts import FORWARD, Refuse
 from postern.protocols.mysql.dialect.mysql_statement_facts import MysqlStatementFacts, is_about_names
 from postern.protocols.mysql.wire.mysql_output import ErrorText
+from postern.protocols.oracledb.dialect.oracle_statement_facts import OracleStatementFacts
+from postern.protocols.oracledb.wire.oracle_output import OracleErrorText, TtcError
 from postern.protocols.postgres.dialect.postgres_statement_facts import PostgresStatementFacts
 from postern.protocols.postgres.wire import postgres_messages as m
 from postern.protocols.postgres.wire.postgres_output import PostgresText
@@ -369,3 +371,35 @@ def test_attack_message_of_thousands_of_numbers_and_quotes_is_masked() -> None:
     said = b'7 "x" ' * 600
     assert masked_fields({"M": said, "D": b"5 " * 1_000_000}, "select 1 " * 100_000)["D"] == b"****"
     assert b"7" not in masked_fields({"M": said}, "select 1 " * 100_000)["M"]
+
+
+@pytest.mark.parametrize(
+    ("message", "statement", "left"),
+    [
+        ("ORA-00942: table or view does not exist\n", "select a from x", ""),
+        ('ORA-00904: "EMIAL": invalid identifier\n', "select emial from t", ""),
+        ('ORA-00904: "DOE": invalid identifier\n', "select a from t", 'ORA-00904: "****": invalid identifier\n'),
+        ("ORA-01722: invalid number", "select to_number(a) from t", "ORA-01722: ****"),
+        ("ORA-19032: Expected XML tag a got Doe", "select f from t", "ORA-19032: ****"),
+        ("ORA-00001: unique constraint (HR.T) violated (A: Doe)", "insert into t select 1 from s", "ORA-00001: ****"),
+        (
+            "ORA-00942: a 'x\nORA-00942: Doe'",  # the second one is in the value
+            "select a from y",
+            "ORA-00942: a '****'",
+        ),
+        ("ORA-20001: Doe", "update t set a = b", "****"),
+        ("ORA-00942: Doe", "begin raise e; end;", "****"),
+    ],
+)
+def test_oracle_error_keeps_its_code_and_loses_the_values_that_it_quotes(
+    message: str, statement: str, left: str
+) -> None:
+    session = make_session()
+    session.schema = TargetSchema({("HR", "USERS"): Relation("HR", "USERS", ("ID", "SURNAME"))})
+    rules = masking(OracleStatementFacts())
+    rules.see(Operation(1, statement), session)
+    said = TtcError()
+    said.number, said.texts = int(message[4:9]), [message.encode()]
+    error = OracleErrorText(1, b"", said)
+    rules.see(error, session)
+    assert error.texts()[0].decode() == (left or message)

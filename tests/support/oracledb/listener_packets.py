@@ -9,6 +9,8 @@ CONNECT, ACCEPT, REFUSE, REDIRECT, DATA, RESEND, MARKER, CONTROL = 1, 2, 4, 5, 6
 BREAK, RESET, INTERRUPT = 1, 2, 3  # kinds of markers
 END_OF_FILE, END_OF_RESPONSE = 0x40, 0x2000  # flags of data packets
 FAST_AUTH, HAS_END_OF_RESPONSE = 0x10000000, 0x02000000  # flags of an ACCEPT
+# Flags of a CONNECT and an ACCEPT about native services: negotiated, not here, not by this client, required.
+NATIVE_SERVICES, NO_NATIVE_SERVICES, NO_NATIVE_LINKS, NATIVE_REQUIRED = 0x01, 0x04, 0x08, 0x10
 HEADER = 8
 LARGE_LENGTHS_SINCE = 315  # version of TNS from which a packet's length has four bytes
 LARGEST = 2 << 20
@@ -34,6 +36,7 @@ class Connect:
     sdu: int
     descriptor_length: int
     descriptor: bytes
+    native_flags: bytes = bytes(2)
 
 
 class PacketSplitter:
@@ -94,14 +97,13 @@ def read_connect(body: bytes) -> Connect:
     descriptor = body[start : start + length]
     if descriptor and len(descriptor) < length:
         raise BadPacket("a CONNECT with a truncated descriptor")
-    return Connect(version, lowest, sdu, length, descriptor)
+    return Connect(version, lowest, sdu, length, descriptor, body[24:26])
 
 
-def accept(version: int, sdu: int, flags: int = 0) -> bytes:
-    """Return an ACCEPT without native network encryption and without urgent data for breaks."""
-    no_native_services = 0x04
+def accept(version: int, sdu: int, flags: int = 0, native_flags: int = NO_NATIVE_SERVICES) -> bytes:
+    """Return an ACCEPT without urgent data for breaks."""
     body = struct.pack(">HHHHHH", version, 1, min(sdu, 0xFFFF), min(sdu, 0xFFFF), 0x0100, 0)
-    body += struct.pack(">HBB", 61, no_native_services, no_native_services)
+    body += struct.pack(">HBB", 61, native_flags, native_flags & ~NATIVE_REQUIRED)
     body += bytes(8) + struct.pack(">II", sdu, sdu)
     body += bytes([0]) + struct.pack(">I", flags) + bytes(16)  # the name of the connection
     return packet_bytes(ACCEPT, body, False)

@@ -31,6 +31,7 @@ class OracleTestServer:
     taps: list[Tap] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     descriptors: list[str] = field(default_factory=list)
+    change: Callable[[bytes], bytes] = bytes  # what becomes of each reply on its way
 
     @property
     def user(self) -> str:
@@ -96,6 +97,7 @@ class Connection:
             self._session.end()
 
     def _write(self, reply: bytes) -> None:
+        reply = self._server.change(self._session.seal(reply))
         for tap in self._server.taps:
             tap(False, reply)
         self._writer.write(reply)

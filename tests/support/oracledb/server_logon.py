@@ -71,5 +71,10 @@ class Challenge:
         plain = password[16 : len(password) - password[-1]] if password else b""
         return hmac.compare_digest(plain, self.password) and hmac.compare_digest(speedy_key, self.speedy_key)
 
+    @property
+    def key(self) -> bytes:
+        """The key that both sides have after the login."""
+        return self._combined
+
     def server_proof(self) -> str:
         return encrypt(self._combined, pad(self._filler + b"SERVER_TO_CLIENT")).hex().upper()

@@ -15,6 +15,7 @@ from tests.support.oracledb import listener_packets as packets
 from tests.support.oracledb import server_calls as calls
 from tests.support.oracledb.database import Database
 from tests.support.oracledb.listener_packets import Packet
+from tests.support.oracledb.native_services import NativeOptions, NativeServices, is_whole
 from tests.support.oracledb.server_calls import CallReader, Layout, LogonCall
 from tests.support.oracledb.server_logon import Challenge
 from tests.support.oracledb.server_replies import (
@@ -54,6 +55,8 @@ class ServerOptions:
     level: ServerLevel = ORACLE_19
     sdu: int = 8192
     redirect: str = ""  # an address that the listener names in the place of its own
+    native: NativeOptions | None = None  # native network encryption; None: the server has none
+    breaks_on_errors: bool = False  # errors come after a break of the server, as real ones send some
     random: Callable[[int], bytes] = os.urandom
     clock: Callable[[], datetime.datetime] = now
 
@@ -76,6 +79,9 @@ class ServerSession:
         self._challenge: Challenge | None = None
         self._statements: StatementCalls | None = None
         self._awaits_descriptor = False
+        self._native_flags = bytes(2)
+        self._broken_by: Completion | None = None
+        self.native: NativeServices | None = None
         self.large_packets = False
         self.closed = False
         self.descriptor, self.driver = "", ""  # how the client introduced itself
@@ -99,7 +105,7 @@ class ServerSession:
             if not self._awaits_descriptor and int.from_bytes(packet.body[:2], "big") & packets.END_OF_FILE:
                 self.closed = True
                 return b""
-            self._message += packet.body[2:]
+            self._message += self._open(packet.body[2:])
             if len(self._message) > LARGEST_MESSAGE:
                 raise BadMessage("a message of more than 64 MiB")
         elif packet.kind == packets.CONNECT:
@@ -122,12 +128,40 @@ class ServerSession:
         if self._statements is not None:
             self._statements.stop.clear()
         self._message.clear()
-        return packets.marker(packets.RESET) + self._packets(completion_reply(CANCELLED, self._dialogue()))
+        if self.native is not None:
+            self.native.restart()
+        error, self._broken_by = self._broken_by or CANCELLED, None
+        return packets.marker(packets.RESET) + self._packets(completion_reply(error, self._dialogue()))
 
     def _packets(self, reply: bytes) -> bytes:
         if self._ends_responses:
             reply += bytes([END_OF_RESPONSE])
-        return packets.data_packets(reply, self._sdu, self._ends_responses)
+        return self._data(reply, self._ends_responses)
+
+    def _data(self, reply: bytes, end_of_response: bool = False) -> bytes:
+        room = self._sdu - (0 if self.native is None else self.native.overhead)
+        return packets.data_packets(reply, room, end_of_response)
+
+    def seal(self, reply: bytes) -> bytes:
+        """Return a reply as it is sent. One that is sealed and then not sent would put the checksums out of step."""
+        if self.native is None or not self.native.is_active:
+            return reply
+        sealed = []
+        while reply:
+            size = int.from_bytes(reply[:4], "big")
+            packet, reply = reply[:size], reply[size:]
+            if packet[4] == packets.DATA:
+                body = packet[8:10] + self.native.seal(packet[10:])
+                packet = packets.packet_bytes(packets.DATA, body, True)
+            sealed.append(packet)
+        return b"".join(sealed)
+
+    def _open(self, body: bytes) -> bytes:
+        if self.native is None or not self.native.is_active:
+            return body
+        return self.native.open(
+            body, b"" if self._statements is None or self._challenge is None else self._challenge.key
+        )
 
     def _dialogue(self) -> Dialogue:
         statements = self._statements
@@ -141,6 +175,7 @@ class ServerSession:
                 return self._refuse(12618)
             self._sdu = max(512, min(connect.sdu, self._options.sdu))
             self._version = min(connect.version, 319)
+            self._native_flags = connect.native_flags
             if not connect.descriptor and connect.descriptor_length:
                 self._awaits_descriptor = True
                 self._descriptor_length = connect.descriptor_length
@@ -170,7 +205,34 @@ class ServerSession:
         flags = packets.FAST_AUTH if self._level.has_fast_auth else 0
         if self._level.has_end_of_response and self._version >= 319:
             flags |= packets.HAS_END_OF_RESPONSE
-        return packets.accept(self._version, self._sdu, flags)
+        return packets.accept(self._version, self._sdu, flags, self._native_answer())
+
+    def _native_answer(self) -> int:
+        """Return the flags for native services, and prepare their negotiation if both sides have them."""
+        options, client = self._options.native, self._native_flags
+        if options is None:
+            return packets.NO_NATIVE_SERVICES
+        if client[0] & packets.NO_NATIVE_SERVICES or client[1] & packets.NO_NATIVE_LINKS:
+            return packets.NATIVE_REQUIRED if options.is_required else packets.NO_NATIVE_SERVICES
+        self.native = NativeServices(options, self._options.random)
+        self._step = self._negotiate
+        return packets.NATIVE_SERVICES | (packets.NATIVE_REQUIRED if options.is_required else 0)
+
+    def _negotiate(self) -> bytes:
+        """Answer the negotiation of native services, and take the client's public value."""
+        native, message = self.native, bytes(self._message)
+        assert native is not None
+        if not is_whole(message):
+            raise Incomplete
+        if native.awaits_key:
+            native.take_key(message)
+            self._step = self._protocol
+            return b""
+        answer = native.answer(message)
+        self.closed = bool(native.error)
+        if not native.awaits_key:
+            self._step = self._protocol
+        return packets.data_packets(answer, self._sdu)
 
     def _protocol(self) -> bytes:
         reader = FieldReader(bytes(self._message))
@@ -178,7 +240,7 @@ class ServerSession:
             return self._fast_auth(reader)
         self._read_protocol(reader)
         self._step = self._data_types
-        return packets.data_packets(protocol_reply(self._level), self._sdu)
+        return self._data(protocol_reply(self._level))
 
     def _read_protocol(self, reader: FieldReader) -> None:
         if reader.byte() != calls.PROTOCOL:
@@ -189,7 +251,7 @@ class ServerSession:
     def _data_types(self) -> bytes:
         entries = self._read_data_types(FieldReader(bytes(self._message)))
         self._step = self._logon_one
-        reply = packets.data_packets(data_types_reply(entries), self._sdu)
+        reply = self._data(data_types_reply(entries))
         self._ends_responses = self._level.has_end_of_response and self._wants_ends
         return reply
 
@@ -264,7 +326,8 @@ class ServerSession:
         requests = self._read_calls()
         for request in requests[:-1]:
             self._piggyback(request)
-        return self._packets(self._answer(requests[-1]))
+        answer = self._answer(requests[-1])
+        return packets.marker(packets.BREAK) if self._broken_by is not None else self._packets(answer)
 
     def _read_calls(self) -> list[calls.Call]:
         assert self._statements is not None
@@ -307,6 +370,7 @@ class ServerSession:
                     raise BadMessage(f"{type(call).__name__} is not a call with a response")
         except SqlError as error:
             failed = Completion(error.code, f"{error}\n", position=error.position, rows=error.rows)
+            self._broken_by = failed if self._options.breaks_on_errors else None
             return completion_reply(failed, self._dialogue())
         return reply + completion_reply(completion, self._dialogue())
 

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+from postern.protocols.stream_cipher import StreamCipher
+
 T = TypeVar("T")
 
 
@@ -25,6 +27,7 @@ class MemoryHandshake:
         self._binding = binding
         self._received = bytearray()
         self._arrived = asyncio.Event()
+        self._cipher: StreamCipher | None = None
 
     @property
     def buffered(self) -> int:
@@ -65,8 +68,15 @@ class MemoryHandshake:
         return head[:1], await self.read(int.from_bytes(head[1:], "big") - 4)
 
     def write(self, data: bytes) -> None:
-        self.peer._received += data
-        self.peer._arrived.set()
+        self.peer._receive(data if self._cipher is None else self._cipher.encrypt(data))
+
+    def _receive(self, data: bytes) -> None:
+        self._received += data if self._cipher is None else self._cipher.decrypt(data)
+        self._arrived.set()
+
+    def encrypt_stream(self, cipher: StreamCipher) -> None:
+        self._cipher = cipher
+        self._received[:] = cipher.decrypt(bytes(self._received))
 
     def write_later(self, data: bytes) -> None:
         self.write(data)

@@ -74,13 +74,18 @@ def nothing_known(segment: bytes) -> bool:
     return not segment
 
 
-def make_known_check(statement: str | None, schema: TargetSchema | None) -> Known:
-    """Return a function that tells whether a text is the client's own, or the name of a table or column."""
+def make_known_check(
+    statement: str | None, schema: TargetSchema | None, phrases: frozenset[bytes] = frozenset()
+) -> Known:
+    """Return a function that tells whether a text is the client's own, one of the phrases, or the name of a table or
+    column."""
     statement_text = (statement or "")[:_LONGEST_STATEMENT].lower()
     remaining = _LOOKS
 
     def is_known(segment: bytes) -> bool:
         nonlocal remaining
+        if segment in phrases:
+            return True
         text = segment.decode("utf-8", "replace").lower()
         if not text:
             return True
@@ -113,12 +118,19 @@ def mask_own_words(labels: Sequence[str], fields: Mapping[str, bytes] = SIGNAL) 
 
 
 def withhold_values(
-    texts: Sequence[bytes], labels: Sequence[str], is_known: Known, *, strict: bool, is_error: bool = True
+    texts: Sequence[bytes],
+    labels: Sequence[str],
+    is_known: Known,
+    *,
+    strict: bool,
+    is_error: bool = True,
+    code: re.Pattern[bytes] | None = None,
+    quotes_values: bool = True,
 ) -> list[bytes]:
     """Return a message without the values that it quotes.
 
     `labels` say what each text is. `strict` withholds everything from code of the target. An empty text is a field that
-    is left out.
+    is left out. `code` is what messages begin with; all behind it is withheld if the message `quotes_values`.
     """
     parts = dict(zip(labels, texts, strict=True)) if labels else {}
     inside = "query" in parts or not all(
@@ -135,7 +147,14 @@ def withhold_values(
         return [_without(text, may_stay) for text in texts]
     if inside and strict:
         return [_fix_field(text, label, is_error=is_error) for text, label in zip(texts, labels, strict=True)]
-    return [_part(text, label, may_stay) for text, label in zip(texts, labels, strict=True)]
+    parted: list[bytes] = []
+    for text, label in zip(texts, labels, strict=True):
+        start = code.match(text) if code is not None and label == "message" else None
+        if start is None:
+            parted.append(_part(text, label, may_stay))
+        else:
+            parted.append(start[0] + (MASK if quotes_values else _part(text[start.end() :], label, may_stay)))
+    return parted
 
 
 def _fix_field(text: bytes, label: str, *, is_error: bool) -> bytes:

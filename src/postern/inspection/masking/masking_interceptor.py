@@ -493,15 +493,24 @@ class Masking:
         parts = dict(zip(labels, texts, strict=True)) if labels else {}
         trusted = self._facts.quotes_no_values(parts, statements)
         if trusted:
-            is_known = make_known_check(statement, session.schema)
+            is_known = make_known_check(statement, session.schema, self._facts.phrases)
         else:  # a constraint error names tables, and quotes values in its detail only
             is_known = make_known_check("", session.schema) if "constraint" in parts else nothing_known
         masked: list[bytes] | None = None
         if channel in (Channel.ERROR, Channel.NOTICE):
             strict = columns.unsure.refused is not None
-            masked = withhold_values(texts, labels, is_known, strict=strict, is_error=channel is Channel.ERROR)
+            is_error = channel is Channel.ERROR
+            masked = withhold_values(
+                texts,
+                labels,
+                is_known,
+                strict=strict,
+                is_error=is_error,
+                code=self._facts.message_code,
+                quotes_values=not trusted,
+            )
             if strict and self._facts.is_in_own_words(texts, labels, statements):
-                masked = self._facts.replace_own_words(labels, is_error=channel is Channel.ERROR)
+                masked = self._facts.replace_own_words(labels, is_error=is_error)
         elif channel is Channel.PARAMETER:
             if not is_harmless_setting("".join(labels), texts[0], is_known, sets=self._facts.only_sets(statements)):
                 masked = [MASK]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from postern.inspection.masking.error_messages import mask_own_words
@@ -9,7 +10,14 @@ from postern.interception.events import CopyFormat
 
 
 class StatementFacts:
-    """Port that dialects implement. This default knows no language, so all its answers are the cautious ones."""
+    """Port that dialects implement. This default knows no language, so all its answers are the cautious ones.
+
+    `message_code` matches the error code with which messages begin. It is the number that the target also sends in a
+    field of its own. `phrases` are words of the target, besides those of statements, in messages that quote no values.
+    """
+
+    message_code: re.Pattern[bytes] | None = None
+    phrases: frozenset[bytes] = frozenset()
 
     def varies(self, statements: Sequence[str]) -> bool:
         """Return whether the description of a computed column can depend on values."""

@@ -1,4 +1,4 @@
-"""Oracle Database targets: dialling, TLS, redirects and login, with credentials that only the agent has."""
+"""Oracle Database targets: dialling, encryption, redirects and login, with credentials that only the agent has."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from postern.domain.tracing import SpanKind, part
 from postern.errors import Unavailable
 from postern.protocols.oracledb.login import oracle_login as login
 from postern.protocols.oracledb.login.oracle_start import OracleStart, target_parameters
+from postern.protocols.oracledb.native_encryption.native_algorithms import NativeMode
 from postern.relay.orders import Order
 from postern.relay.relay_handshake import StreamHandshake
 from postern.relay.relay_target import Target
@@ -46,6 +47,7 @@ class OracleTargets:
             sdu=begun.sdu,
             attributes=begun.attributes,
             alter_session=begun.alter_session,
+            native=_native_mode(order, env),
         )
         for _ in range(MAX_REDIRECTS):
             try:
@@ -90,6 +92,17 @@ def _database(order: Order, env: Mapping[str, Secret], *, is_sid: bool) -> tuple
             "'envvar:SID'; an administrator must set one"
         )
     return (own_service, "") if own_service else ("", own_sid)
+
+
+def _native_mode(order: Order, env: Mapping[str, Secret]) -> NativeMode:
+    """Return how native encryption is used. Raises Unavailable."""
+    name = text(env, "NATIVE_ENCRYPTION") or NativeMode.PREFER
+    try:
+        return NativeMode(name)
+    except ValueError:
+        raise Unavailable(
+            f"connection {order.connection!r}: secret NATIVE_ENCRYPTION must be one of {', '.join(NativeMode)}"
+        ) from None
 
 
 def _is_encrypted(sslmode: str, port: int) -> bool:

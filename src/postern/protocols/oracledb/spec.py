@@ -134,7 +134,7 @@ ORACLEDB = ProtocolSpec(
     keys=TargetKeys(
         1521,
         required=("HOST", "USER"),
-        readable=("HOST", "PORT", "USER", "DB", "SID", "SSLMODE"),
+        readable=("HOST", "PORT", "USER", "DB", "SID", "SSLMODE", "NATIVE_ENCRYPTION"),
         private=("PASS", "SSLROOTCERT"),
     ),
     syntax=ScriptSyntax.PL_SQL,

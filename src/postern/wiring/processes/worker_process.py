@@ -88,15 +88,16 @@ AGENT_WAIT = 5.0  # seconds that a disconnected agent has to come back, while a 
 
 
 def default_interceptors(policy: Policy, view: SessionView, protocol: str) -> list[Interceptor]:
-    """Return the interceptors in the order in which they inspect events: output rules inspect the masked output."""
+    """Return the interceptors in the order in which they inspect answers: output rules inspect the masked output. They
+    inspect operations in the opposite order: masking counts only statements that guardrails let pass."""
     interceptors: list[Interceptor] = []
-    encodings = client_encodings(policy, protocol, view)
-    if encodings is not None:
-        interceptors.append(encodings)
     if policy.masked_types or policy.masking:
         interceptors.append(masking(policy, view))
     if policy.guardrails:
         interceptors.append(_guardrails(policy, view, protocol))
+    encodings = client_encodings(policy, protocol, view)
+    if encodings is not None:
+        interceptors.append(encodings)
     return interceptors
 
 

@@ -57,6 +57,9 @@ _NAME_ERRORS: Final = frozenset(
 class OracleStatementFacts(StatementFacts):
     """The number of an error is in its text: the part `message` begins with `ORA-` and five digits."""
 
+    message_code = re.compile(rb"ORA-[0-9]{5}: ")
+    phrases = frozenset({b"invalid identifier", b"invalid identifier\n"})  # ORA-00904: "NAME": invalid identifier
+
     def varies(self, statements: Sequence[str]) -> bool:
         """Return whether a text runs code, whose cursors can have any columns. A query's are fixed by its text."""
         return not statements or any(map(_runs_code, statements))

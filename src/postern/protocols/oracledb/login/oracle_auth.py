@@ -195,6 +195,11 @@ class OracleClientExchange:
         pairs.append(("AUTH_PASSWORD", password.hex().upper(), 0))
         return pairs
 
+    @property
+    def session_key(self) -> bytes:
+        """Return the key that both sides have after `answer`."""
+        return self._key
+
     def is_proved(self, response: str) -> bool:
         """Return whether the target has proved that it knows the password."""
         data = _hex(response, "the target's proof")

@@ -4,6 +4,7 @@
       ├─ (TLS, from the first byte) ─────────▶ ├─ (TLS, if the connection says so) ─▶ │
       ├─ CONNECT, with the service name ─────▶ ├─ CONNECT ──────────────────────────▶ │
       │ ◀── ACCEPT or REFUSE ──────────────────│ ◀── ACCEPT, REFUSE, REDIRECT, RESEND │
+      │                                        ├─ (native encryption, if both do it)─ │
       ├─ PROTOCOL ───────────────────────────▶ ├─ PROTOCOL ─────────────────────────▶ │
       │ ◀── what the gateway offers ───────────│ ◀── what the target can do ──────────│
       ├─ DATA_TYPES ─────────────────────────▶ ├─ DATA_TYPES of the client, lowered ▶ │
@@ -14,8 +15,9 @@
       │     (admission, dial, target's login)  │                                      │
       │ ◀── values of the session, and a proof │ ◀── values of the session, and a proof
 
-Native network encryption is neither offered nor required; TLS (TCPS) is. Every length is checked before its bytes are
-awaited. The client's values and its proof are answered after the login at the target, as the values come from there.
+Clients are offered TLS (TCPS) and no native encryption. Targets get either one. Every length is checked before its
+bytes are awaited. The client's values and its proof are answered after the login at the target, as the values come from
+there.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from postern.domain.identity.credential import Verifier
 from postern.domain.secret import Secret
@@ -32,6 +34,11 @@ from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.oracledb.login import oracle_auth_messages as auth
 from postern.protocols.oracledb.login import tns_connects as connects
 from postern.protocols.oracledb.login.oracle_auth import OracleClientExchange, OracleServerExchange, OracleVerifier
+from postern.protocols.oracledb.native_encryption.native_algorithms import NativeMode
+from postern.protocols.oracledb.native_encryption.native_cipher import NativeCipher
+from postern.protocols.oracledb.native_encryption.native_failures import failure_text
+from postern.protocols.oracledb.native_encryption.native_messages import read_message
+from postern.protocols.oracledb.native_encryption.native_negotiation import NativeNegotiation, absent
 from postern.protocols.oracledb.wire import tns_descriptors as descriptors
 from postern.protocols.oracledb.wire import tns_packets as tns
 from postern.protocols.oracledb.wire import ttc_codes as c
@@ -39,6 +46,7 @@ from postern.protocols.oracledb.wire import ttc_negotiation as n
 from postern.protocols.oracledb.wire.oracle_output import encode_error, refusal_text
 from postern.protocols.oracledb.wire.tns_descriptors import ConnectNames, DescriptorNode
 from postern.protocols.oracledb.wire.ttc_buffers import TtcIncomplete, TtcReader
+from postern.protocols.stream_cipher import StreamCipher
 from postern.protocols.verifiers import fits
 from postern.protocols.wire_base import Handshake
 
@@ -81,6 +89,12 @@ _PRIVATE: Final = frozenset(
 )
 
 
+class OracleHandshake(Handshake, Protocol):
+    """A stream to a target, which can be encrypted by a cipher of the protocol's own."""
+
+    def encrypt_stream(self, cipher: StreamCipher) -> None: ...
+
+
 class _Line:
     """Packets and messages of a login on one stream. `large`: lengths have four bytes."""
 
@@ -105,6 +119,8 @@ class _Line:
                 if packet.data_flags & forbidden:
                     raise ProtocolViolation(f"the {self._peer} ended its login ({packet.data_flags:#x})")
                 return packet.body
+            if packet.type == tns.FAILURE:
+                raise Unavailable(failure_text(packet.body))
             if packet.type != tns.CONTROL:
                 raise ProtocolViolation(f"the {self._peer} sent a packet of type {packet.type} during login")
 
@@ -301,8 +317,8 @@ class OracleRedirect(PosternError):
 class OracleTargetLogin:
     """The gateway's parameters for a login. `service` and `sid` name the database; one of them is empty.
 
-    `encrypted`: the stream starts TLS first, which Oracle Net calls TCPS. `types` are the client's; `descriptor` is the
-    one of a redirect.
+    `encrypted`: the stream starts TLS first, which Oracle Net calls TCPS. `native` is for streams without TLS. `types`
+    are the client's; `descriptor` is the one of a redirect.
     """
 
     host: str
@@ -317,6 +333,12 @@ class OracleTargetLogin:
     attributes: Mapping[str, str] = field(default_factory=dict)
     alter_session: str = ""
     descriptor: bytes = b""
+    native: NativeMode = NativeMode.PREFER
+
+    @property
+    def negotiates(self) -> bool:
+        """Return whether to negotiate native encryption, which is not used inside of TLS."""
+        return not self.encrypted and self.native is not NativeMode.DISABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +367,7 @@ def _descriptor(login: OracleTargetLogin) -> bytes:
     return root.encode().encode("utf-8", "replace")
 
 
-async def connect(stream: Handshake, login: OracleTargetLogin) -> OracleTargetGreeting:
+async def connect(stream: OracleHandshake, login: OracleTargetLogin) -> OracleTargetGreeting:
     """Log in to the target. Raises TargetRefused, OracleRedirect, Unavailable or ProtocolViolation."""
     line = _Line(stream, "target")
     if login.encrypted:
@@ -353,6 +375,9 @@ async def connect(stream: Handshake, login: OracleTargetLogin) -> OracleTargetGr
     accepted = await _open(line, login)
     line.sdu = min(accepted.sdu, login.sdu)
     line.large = True
+    cipher = await _negotiate_encryption(line, login, accepted)
+    if cipher is not None:
+        stream.encrypt_stream(cipher)
     types = (login.types or n.own_types()).lower()
     layout = types.layout
     line.send(n.client_protocol(_CLIENT_NAME))
@@ -366,19 +391,21 @@ async def connect(stream: Handshake, login: OracleTargetLogin) -> OracleTargetGr
         types = types.without_time_zone()
     line.send(types.encode())
     await line.message(_expecting(c.DATA_TYPES, lambda reader: n.read_server_types(reader, types)))
-    values = await _authenticate(line, login, layout)
+    values = await _authenticate(line, login, layout, cipher)
     banner = protocol.banner.decode("utf-8", "replace")
     return OracleTargetGreeting(values.get("AUTH_VERSION_STRING", banner), values, layout, line.sdu)
 
 
 async def _open(line: _Line, login: OracleTargetLogin) -> connects.TnsAccept:
     """Send CONNECT, and return the target's ACCEPT."""
-    request = connects.connect(_descriptor(login), login.sdu, redirected=bool(login.descriptor))
+    request = connects.connect(
+        _descriptor(login), login.sdu, redirected=bool(login.descriptor), native=login.negotiates
+    )
     for _ in range(_MAX_RESENDS):
         line.stream.write(request)
         packet = await line.packet()
         if packet.type == tns.ACCEPT:
-            return _require_clear(connects.parse_accept(packet.body))
+            return _require_version(connects.parse_accept(packet.body))
         if packet.type == tns.REFUSE:
             reason = connects.parse_refuse(packet.body)
             code = descriptors.refusal_code(reason)
@@ -406,18 +433,58 @@ _REASONS: Final = {
 }
 
 
-def _require_clear(accepted: connects.TnsAccept) -> connects.TnsAccept:
-    if accepted.encryption_required:
-        raise Unavailable(
-            "the target requires native network encryption, which is not supported; "
-            "set SQLNET.ENCRYPTION_SERVER to ACCEPTED there, and use TCPS"
-        )
+def _require_version(accepted: connects.TnsAccept) -> connects.TnsAccept:
     if accepted.version < connects.LARGE:
         raise Unavailable("the target is older than Oracle Database 12.1")
     return accepted
 
 
-async def _authenticate(line: _Line, login: OracleTargetLogin, layout: n.TtcLayout) -> Mapping[str, str]:
+async def _negotiate_encryption(
+    line: _Line, login: OracleTargetLogin, accepted: connects.TnsAccept
+) -> NativeCipher | None:
+    """Negotiate native encryption. Return the cipher for what follows; None: it stays in clear text. Raises
+    Unavailable."""
+    if not login.negotiates or not accepted.negotiates:
+        _require_clear(login, accepted)
+        return None
+    negotiation = NativeNegotiation(login.native)
+    line.send(negotiation.request())
+    try:
+        choice = negotiation.read_answer(await line.message(read_message))
+    except ConnectionError:
+        raise Unavailable(
+            "the target closed the connection when native encryption was negotiated; its log says why. "
+            "Set NATIVE_ENCRYPTION to disable to do without it"
+        ) from None
+    if choice.is_clear:
+        return None
+    answer, cipher = await line.stream.offload(lambda: negotiation.agree(choice, line.sdu))
+    line.send(answer)
+    line.sdu -= cipher.overhead
+    return cipher
+
+
+def _require_clear(login: OracleTargetLogin, accepted: connects.TnsAccept) -> None:
+    """Raise Unavailable if the target, or the connection, requires native encryption, which is not negotiated."""
+    if accepted.encryption_required and login.encrypted:
+        raise Unavailable(
+            "the target requires native network encryption inside of TLS, which is not supported; "
+            "set SQLNET.IGNORE_ANO_ENCRYPTION_FOR_TCPS to TRUE there"
+        )
+    if accepted.encryption_required:
+        raise Unavailable(
+            "the target requires native network encryption, and the connection's NATIVE_ENCRYPTION is disable; "
+            "set it to prefer, or use TLS (TCPS)"
+            if login.native is NativeMode.DISABLE
+            else "the target requires native network encryption, but does not negotiate it"
+        )
+    if login.native is NativeMode.REQUIRE and not login.encrypted:
+        raise Unavailable(absent("the target has no native network encryption"))
+
+
+async def _authenticate(
+    line: _Line, login: OracleTargetLogin, layout: n.TtcLayout, cipher: NativeCipher | None
+) -> Mapping[str, str]:
     """Authenticate the gateway's account, and return the values of the session."""
     about = {name: login.attributes.get(name, "postern") for name in _PROGRAM}
     about["AUTH_PID"] = login.attributes.get("AUTH_PID", "1")
@@ -436,6 +503,8 @@ async def _authenticate(line: _Line, login: OracleTargetLogin, layout: n.TtcLayo
     answer = _require_no_error(await line.message(lambda reader: auth.read_auth_answer(reader, layout)))
     if not exchange.is_proved(answer.values.get("AUTH_SVR_RESPONSE", "")):
         raise ProtocolViolation("the target did not prove that it knows the password of the gateway's account")
+    if cipher is not None:
+        cipher.fold(exchange.session_key)
     return {name: value for name, value in answer.values.items() if name not in _PRIVATE}
 
 

@@ -22,9 +22,13 @@ _ACCEPT: Final = 41
 
 _CHARACTERISTICS: Final = 0x4F98
 _DONT_CARE: Final = 1  # service options
-# Flags about native encryption: 4 disabled for this connection, 8 no services, 16 required, 128 can renegotiate.
+# Flags about native encryption, in two bytes: 1 wanted, 4 disabled, 8 no services (second byte), 16 required, 128 can
+# renegotiate.
 _NO_SERVICES: Final = 0x0C
 _NO_NATIVE: Final = 0x84
+WANTED: Final = 0x01
+DISABLED: Final = 0x04
+NO_LINKS: Final = 0x08
 REQUIRED: Final = 0x10
 _EARLY_SDU: Final = 0xFFFF
 
@@ -61,15 +65,17 @@ def parse_connect(body: bytes) -> TnsConnect:
     return TnsConnect(_short(body, 0), _short(body, 2), sdu, length, descriptor)
 
 
-def connect(descriptor: bytes, sdu: int, *, redirected: bool = False) -> bytes:
-    """Encode a CONNECT, with a DATA packet behind it if the descriptor is too long for it."""
+def connect(descriptor: bytes, sdu: int, *, redirected: bool = False, native: bool = False) -> bytes:
+    """Encode a CONNECT, with a DATA packet behind it if the descriptor is too long for it. `native`: native encryption
+    will be negotiated."""
     early = min(sdu, _EARLY_SDU)
+    services = WANTED if native else _NO_NATIVE
     head = b"".join(
         [
             *[_pack(value) for value in (SPOKEN, LOWEST, _DONT_CARE, early, early, _CHARACTERISTICS, 0, 1)],
             *[_pack(value) for value in (len(descriptor), _CONNECT_HEAD)],
             bytes(4),
-            bytes((_NO_NATIVE, _NO_NATIVE)),
+            bytes((services, services)),
             bytes(24),
             sdu.to_bytes(4, "big") * 2,
             bytes(8),
@@ -85,9 +91,12 @@ def connect(descriptor: bytes, sdu: int, *, redirected: bool = False) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class TnsAccept:
+    """A target's ACCEPT. `negotiates`: it takes part in the negotiation of native encryption if the client does."""
+
     version: int
     sdu: int
     encryption_required: bool
+    negotiates: bool = False
 
 
 def accept(sdu: int, version: int = SPOKEN) -> bytes:
@@ -110,14 +119,17 @@ def parse_accept(body: bytes) -> TnsAccept:
     if len(body) < 16:
         raise ProtocolViolation("the target sent an ACCEPT that is too short")
     version = _short(body, 0)
+    required = bool(body[14] & REQUIRED)
+    refuses = body[14] & DISABLED or body[15] & NO_LINKS
+    negotiates = bool(body[14] & (WANTED | REQUIRED)) and not refuses
     if version < LARGE:
-        return TnsAccept(version, _short(body, 4), bool(body[14] & REQUIRED))
+        return TnsAccept(version, _short(body, 4), required, negotiates)
     if len(body) < 28:
         raise ProtocolViolation("the target sent an ACCEPT that is too short")
     sdu = int.from_bytes(body[24:28], "big")
     if not tns.MIN_SDU <= sdu <= tns.MAX_SDU:
         raise ProtocolViolation(f"the target accepts packets of {sdu} bytes only")
-    return TnsAccept(version, sdu, bool(body[14] & REQUIRED))
+    return TnsAccept(version, sdu, required, negotiates)
 
 
 def refuse(reason: bytes) -> bytes:

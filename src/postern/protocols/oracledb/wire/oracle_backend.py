@@ -17,6 +17,7 @@ from mypy_extensions import i64
 from postern.errors import ProtocolViolation
 from postern.interception.events import MAX_ROWS, Completed
 from postern.interception.verdicts import Refuse
+from postern.protocols.oracledb.native_encryption.native_failures import failure_text
 from postern.protocols.oracledb.wire import tns_packets as tns
 from postern.protocols.oracledb.wire import ttc_codes as c
 from postern.protocols.oracledb.wire.oracle_answers import (
@@ -199,6 +200,8 @@ class OracleBackend(Wire):
         if packet.type == tns.CONTROL and len(packet.body) <= _MAX_CONTROL:
             pieces.append(tns.packet(tns.CONTROL, packet.body, large=True))
             return
+        if packet.type == tns.FAILURE:
+            raise ProtocolViolation(failure_text(packet.body))
         if packet.type != tns.MARKER or not packet.marker:
             raise ProtocolViolation(f"the target sent a packet of type {packet.type} in the middle of a session")
         self._buf = b""  # what had arrived of a message is void

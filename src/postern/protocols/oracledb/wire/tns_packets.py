@@ -29,6 +29,7 @@ DATA: Final = 6
 RESEND: Final = 11
 MARKER: Final = 12
 CONTROL: Final = 14
+FAILURE: Final = 0x7F  # no target sends it: native encryption of the agent failed
 
 PACKET_NAMES: Final = {
     CONNECT: "CONNECT",
