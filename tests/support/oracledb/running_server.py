@@ -17,6 +17,10 @@ from tests.support.oracledb.listener_packets import BadPacket, Packet, PacketSpl
 from tests.support.oracledb.server_session import ServerOptions, ServerSession
 from tests.support.oracledb.ttc_fields import BadMessage
 
+# Seconds until a break is answered. JDBC sends a break and the reset behind it from two threads with one buffer: it
+# fails or waits forever if the answer comes at once.
+BREAK_DELAY = 0.1
+
 Tap = Callable[[bool, bytes], None]  # sees each piece of bytes; True: from the client
 
 
@@ -81,6 +85,7 @@ class Connection:
                 reply = await asyncio.to_thread(self._session.receive, packet)
                 self._busy = False
                 if self._broken:  # the client waits for this, whether or not its call had ended in time
+                    await asyncio.sleep(BREAK_DELAY)
                     reply, self._broken = packets.marker(packets.BREAK), False
                 if self._session.large_packets and not self._splitter.large:
                     self._splitter.large = True
