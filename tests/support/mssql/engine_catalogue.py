@@ -172,8 +172,14 @@ def _sys_columns(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
         collation = kind.collation.name if kind.is_text else None
         yield (
             *(it.id, column.name, place, number, number, size, kind.precision, kind.scale, collation),
-            *(int(column.nullable), int(column.identity), 0, 0, 0, None),
+            *(int(column.nullable), int(column.identity), 0, 0, 0, None, 0),
         )
+
+
+def _identities(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
+    for it, place, column in _every_column(catalogue, database):
+        if column.identity:
+            yield it.id, column.name, place, 1, "1", "1", None, 0
 
 
 def _sys_objects(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
@@ -266,7 +272,7 @@ def _computed(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
     texts = catalogue.texts(database, "computed")
     for it, place, column in _every_column(catalogue, database):
         if (text := texts.get(f"{it.stored}/{column.name}")) is not None:
-            yield it.id, column.name, place, text, 0
+            yield it.id, column.name, place, text, 0, 1, 0
 
 
 def _empty(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
@@ -341,15 +347,38 @@ VIEWS: Final[dict[str, tuple[list[tuple[str, str]], Callable[[SqlCatalogue, str]
             _described(
                 "object_id int,name,column_id int,system_type_id tinyint,user_type_id int,max_length smallint,"
                 "precision tinyint,scale tinyint,collation_name,is_nullable bit,is_identity bit,is_computed bit,"
-                "is_hidden bit,is_masked bit,masking_function nvarchar(4000)"
+                "is_hidden bit,is_masked bit,masking_function nvarchar(4000),default_object_id int"
             ),
             _sys_columns,
         ),
     ),
     "sys.computed_columns": (
-        _described("object_id int,name,column_id int,definition nvarchar(4000),is_hidden bit"),
+        _described(
+            "object_id int,name,column_id int,definition nvarchar(4000),is_hidden bit,is_computed bit,is_persisted bit"
+        ),
         _computed,
     ),
+    "sys.identity_columns": (
+        _described(
+            "object_id int,name,column_id int,is_identity bit,seed_value sql_variant,increment_value sql_variant,"
+            "last_value sql_variant,is_not_for_replication bit"
+        ),
+        _identities,
+    ),
+    "sys.default_constraints": (
+        _described(
+            "object_id int,name,schema_id int,parent_object_id int,parent_column_id int,definition nvarchar(4000)"
+        ),
+        _empty,
+    ),
+    _IS + "referential_constraints": (
+        _described(
+            "CONSTRAINT_CATALOG,CONSTRAINT_SCHEMA,CONSTRAINT_NAME,UNIQUE_CONSTRAINT_CATALOG,UNIQUE_CONSTRAINT_SCHEMA,"
+            "UNIQUE_CONSTRAINT_NAME,MATCH_OPTION,UPDATE_RULE,DELETE_RULE"
+        ),
+        _empty,
+    ),
+    _IS + "sequences": (_described("SEQUENCE_CATALOG,SEQUENCE_SCHEMA,SEQUENCE_NAME"), _empty),
     "sys.types": (
         _described(
             "name,system_type_id tinyint,user_type_id int,schema_id int,max_length smallint,precision tinyint,"
@@ -370,7 +399,14 @@ VIEWS: Final[dict[str, tuple[list[tuple[str, str]], Callable[[SqlCatalogue, str]
     ),
     **dict.fromkeys(
         ("sys.indexes", "sys.foreign_keys", "sys.key_constraints", "sys.index_columns", "sys.foreign_key_columns"),
-        (_described("object_id int,name,index_id int,type tinyint,type_desc,is_unique bit,is_primary_key bit"), _empty),
+        (
+            _described(
+                "object_id int,name,index_id int,type tinyint,type_desc,is_unique bit,is_primary_key bit,column_id int,"
+                "key_ordinal tinyint,is_descending_key bit,is_included_column bit,has_filter bit,"
+                "is_unique_constraint bit,filter_definition nvarchar(4000),parent_object_id int,unique_index_id int"
+            ),
+            _empty,
+        ),
     ),
     **dict.fromkeys(("sys.dm_exec_sessions", "sys.sysprocesses"), (_described("session_id int,login_name"), _empty)),
 }
