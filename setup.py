@@ -126,6 +126,7 @@ HOT = [
     "protocols/oracledb/wire/oracle_cursors.py",
     "protocols/oracledb/wire/oracle_frontend.py",
     "protocols/oracledb/wire/oracle_headings.py",
+    "protocols/oracledb/wire/oracle_lobs.py",
     "protocols/oracledb/wire/oracle_notes.py",
     "protocols/oracledb/wire/oracle_output.py",
     "protocols/oracledb/wire/oracle_rows.py",

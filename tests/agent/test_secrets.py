@@ -91,7 +91,8 @@ def test_command_gets_its_secrets_as_variables_and_files(resolver: Resolver) -> 
 
 
 @pytest.mark.parametrize(
-    ("subtype", "name"), [("postgres", "PGPASSWORD"), ("mysql", "MYSQL_PWD"), ("mssql", "SQLCMDPASSWORD"), ("", None)]
+    ("subtype", "name"),
+    [("postgres", "PGPASSWORD"), ("mysql", "MYSQL_PWD"), ("mssql", "SQLCMDPASSWORD"), ("oracledb", None), ("", None)],
 )
 async def test_password_is_set_in_the_variable_of_the_native_client(
     resolver: Resolver, subtype: str, name: str | None

@@ -13,6 +13,7 @@ from tests.support.mongodb_clients import mongodb_connection
 from tests.support.mssql_server import SqlServer, running_sqlserver
 from tests.support.mysql import running_mariadb
 from tests.support.mysql_gateway import mysql_connection, set_up
+from tests.support.oracledb.running_server import OracleTestServer, running_oracle
 from tests.support.postgres import PostgresServer, running_server
 from tests.support.ssh_clients import Clients
 
@@ -74,6 +75,14 @@ def mssql() -> Iterator[SqlServer]:
     """The SQL Server target of most tests."""
     with running_sqlserver() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Iterator[OracleTestServer]:
+    """The Oracle target of tests about all protocols."""
+    with running_oracle() as server:
+        yield server
+        assert server.failures == []
 
 
 @pytest.fixture(scope="session")

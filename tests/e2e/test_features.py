@@ -41,7 +41,7 @@ from tests.support.http_gateway import WebApp, web_app
 from tests.support.mariadb import MariaDbServer
 from tests.support.mongodb import MongoServer
 from tests.support.mssql_server import SqlServer
-from tests.support.oracledb.running_server import OracleTestServer, running_oracle
+from tests.support.oracledb.running_server import OracleTestServer
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import IN_TIME, until, wait_until
 from tests.support.served import INFO
@@ -80,13 +80,6 @@ def web() -> Iterator[WebApp]:
 def aws() -> Iterator[Mapping[str, str]]:
     with aws_targets() as addresses:
         yield addresses
-
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[OracleTestServer]:
-    with running_oracle() as running:
-        yield running
-        assert running.failures == []
 
 
 @pytest.fixture(scope="module")

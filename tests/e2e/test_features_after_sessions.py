@@ -16,11 +16,12 @@ import psycopg
 import pytest
 from tests.support.agents import AgentProcess
 from tests.support.aws_ways import Cloudwatch, Dynamodb
-from tests.support.features import Http, Mongodb, Mssql, Mysql, Postgres, SshCommand, SshShell, Way
+from tests.support.features import Http, Mongodb, Mssql, Mysql, Oracle, Postgres, SshCommand, SshShell, Way
 from tests.support.gateway import Gateway
 from tests.support.mariadb import MariaDbServer
 from tests.support.mongodb import MongoServer
 from tests.support.mssql_server import SqlServer
+from tests.support.oracledb.running_server import OracleTestServer
 from tests.support.postgres import PostgresServer
 from tests.support.promises import wait_until
 from tests.support.whole_site import Targets, WholeSite, whole_site
@@ -30,7 +31,18 @@ from postern.domain.targets.agent import AgentMode
 
 pytestmark = pytest.mark.slow
 
-WAYS: tuple[type[Way], ...] = (Postgres, Mysql, Mssql, Mongodb, Http, Dynamodb, Cloudwatch, SshCommand, SshShell)
+WAYS: tuple[type[Way], ...] = (
+    Postgres,
+    Mysql,
+    Mssql,
+    Oracle,
+    Mongodb,
+    Http,
+    Dynamodb,
+    Cloudwatch,
+    SshCommand,
+    SshShell,
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +51,11 @@ def site(
     direct: psycopg.Connection,
     maria: MariaDbServer,
     mssql: SqlServer,
+    oracle: OracleTestServer,
     mongo: MongoServer,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[WholeSite]:
-    with whole_site(Targets(target, direct, maria, mssql, mongo), tmp_path_factory.mktemp("after")) as site:
+    with whole_site(Targets(target, direct, maria, mssql, oracle, mongo), tmp_path_factory.mktemp("after")) as site:
         yield site
 
 

@@ -26,6 +26,7 @@ from postern.domain.sessions.results import Finished, ResultColumns, Row
 from postern.domain.sessions.session import Session
 from postern.domain.targets.connection import Connection
 from postern.domain.targets.target_task import TargetTaskKind
+from postern.recording.recording_library import RecordingLibrary
 
 PEOPLE = (
     "create table people (id number, name varchar2(40), card varchar2(20))",
@@ -387,6 +388,28 @@ def test_large_objects_pass_and_are_recorded(gateway: Gateway, server: OracleTes
     assert "é" * 1000 in gateway.text(gateway.newest_finished("oracle-large").id)
 
 
+def test_large_objects_are_masked_by_their_column(gateway: Gateway, server: OracleTestServer) -> None:
+    ask_directly(server, "create table files (id number, open_note clob, closed_note clob, picture blob)")
+    ask_directly(server, "insert into files values (1, 'shown', 'hidden', hextoraw('AB01'))")
+    connection = oracle_connection(gateway, "oracle-files", server)
+    rule = {"name": "oracle files", "columns": ("files.closed_note",), "connection_ids": (str(connection.id),)}
+    gateway.masking_rule(rule)
+    with connect_oracle(gateway, gateway.credential("oracle-files")) as client, client.cursor() as cursor:
+        cursor.execute("select open_note, closed_note, picture from files")
+        shown, hidden, picture = cursor.fetchone()
+        assert (shown.read(), shown.size(), shown.read(2, 3)) == ("shown", 5, "how")
+        assert picture.read() == b"\xab\x01"
+        assert hidden is None
+        cursor.execute("select closed_note as open_note, open_note as other from files")
+        assert [value is None for value in cursor.fetchone()] == [True, False]
+        assert shown.read() == "shown"
+        own = client.createlob(oracledb.DB_TYPE_CLOB)
+        own.write("of the client")
+        with pytest.raises(oracledb.DatabaseError, match="ORA-01031"):
+            own.read()
+        cursor.execute("insert into files (id, open_note) values (2, :1)", [own])
+
+
 def test_session_records_client_and_statements(gateway: Gateway, server: OracleTestServer) -> None:
     oracle_connection(gateway, "oracle-seen", server)
     with connect_oracle(gateway, gateway.credential("oracle-seen"), program="payroll") as client:
@@ -403,8 +426,11 @@ def test_session_records_client_and_statements(gateway: Gateway, server: OracleT
     assert session.metadata["client_tls"] == "yes"
     text = gateway.text(session.id)
     assert "A\tB\nrecorded 1\t5\n(1 row selected)\n" in text
-    fetch = "select id from people order by id"  # each fetch of more rows is judged, and recorded
-    assert f"{fetch}ID\n1\n{fetch}2\n" in text
+    fetched = "select id from people order by id"
+    assert f"{fetched}ID\n1\n2\n" in text
+    rows = {exchange.statement: exchange.rows for exchange in RecordingLibrary(gateway.home, {}).exchanges(session)}
+    assert rows[fetched] == 2
+    assert gateway.operations(session.id).count(fetched) == 1
     assert "(2 rows selected)\n" in text
     assert "OUT1\nreturned\n" in text
     assert "ORA-00942: table or view does not exist" in text
@@ -427,6 +453,22 @@ def test_database_is_named_by_its_sid(gateway: Gateway, server: OracleTestServer
         place = {"dsn": None, "ssl_context": None, "host": "127.0.0.1", "port": gateway.settings.oracledb_port}
         with connect_oracle(gateway, gateway.credential("oracle-by-sid"), **place, **names) as client:
             assert ask_oracle(client, "select 1 from dual") == [(1,)]
+
+
+def test_login_to_another_database_counts_as_a_statement(gateway: Gateway, server: OracleTestServer) -> None:
+    connection = oracle_connection(gateway, "oracle-elsewhere", server)
+    gateway.guardrail("oracle-own-only", connection, deny="^CONNECT TO SID")
+    issued = gateway.credential("oracle-elsewhere")
+    place = {"dsn": None, "ssl_context": None, "host": "127.0.0.1", "port": gateway.settings.oracledb_port}
+    with connect_oracle(gateway, issued, **place, service_name=server.service.lower()) as client:
+        assert ask_oracle(client, "select 1 from dual") == [(1,)]
+    assert "CONNECT" not in " ".join(gateway.operations(gateway.newest_finished("oracle-elsewhere").id))
+    with connect_oracle(gateway, issued, **place, sid=server.service) as client:
+        for _ in range(2):
+            with pytest.raises(oracledb.DatabaseError, match="oracle-own-only"):
+                ask_oracle(client, "select 1 from dual")
+    recorded = gateway.operations(gateway.newest_finished("oracle-elsewhere").id)
+    assert recorded[0] == f'CONNECT TO SID "{server.service}"'
 
 
 def test_redirect_is_followed_by_the_agent(gateway: Gateway, server: OracleTestServer) -> None:

@@ -27,7 +27,7 @@ from tests.e2e.test_schedules import YEARLY
 from tests.e2e.test_waiting_clients import Psql, person, waiting
 from tests.support.aws_ways import Cloudwatch, Dynamodb
 from tests.support.clients import clean_environment
-from tests.support.features import Client, Http, Mongodb, Mssql, Mysql, Postgres, SshCommand, SshShell, Way
+from tests.support.features import Client, Http, Mongodb, Mssql, Mysql, Oracle, Postgres, SshCommand, SshShell, Way
 from tests.support.gateway import Gateway
 from tests.support.http_gateway import login_of
 from tests.support.mariadb import MariaDbServer
@@ -35,6 +35,7 @@ from tests.support.mongodb import MongoServer
 from tests.support.mongodb_clients import carried_uri
 from tests.support.mongodb_clients import program as mongodb_program
 from tests.support.mssql_server import SqlServer
+from tests.support.oracledb.running_server import OracleTestServer
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import PATIENT, wait_until
 from tests.support.shelf import shelve
@@ -69,10 +70,11 @@ def site(
     direct: psycopg.Connection,
     maria: MariaDbServer,
     mssql: SqlServer,
+    oracle: OracleTestServer,
     mongo: MongoServer,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[WholeSite]:
-    targets = Targets(target, direct, maria, mssql, mongo)
+    targets = Targets(target, direct, maria, mssql, oracle, mongo)
     with whole_site(targets, tmp_path_factory.mktemp("proven")) as site:
         site.gateway.call(shelve(site.gateway.stores, site.gateway.admin.org_id, dict(RUNBOOKS.values())))
         yield site
@@ -311,6 +313,7 @@ BEGINNINGS = {
     "psql": Connect(Postgres),
     "mariadb": Connect(Mysql),
     "python-tds": Connect(Mssql),
+    "python-oracledb": Connect(Oracle),
     "pymongo": Connect(Mongodb),
     "http": Connect(Http),
     "http on several links": SeveralLinks(Http),
@@ -328,6 +331,7 @@ BEGINNINGS = {
     "exec on PostgreSQL": Script(Postgres),
     "exec on MySQL": Script(Mysql),
     "exec on SQL Server": Script(Mssql),
+    "exec on Oracle": Script(Oracle),
     "exec on MongoDB": Script(Mongodb),
     "exec on HTTP": Script(Http),
     "exec on DynamoDB": Script(Dynamodb),

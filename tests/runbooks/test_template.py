@@ -138,6 +138,7 @@ def test_syntax_of_a_script_follows_from_program_then_subtype_then_file_name() -
     assert syntax_of("mysql") is ScriptSyntax.BACKSLASH_ESCAPES
     assert syntax_of("mysql", ("mariadb", "-u", "app")) is ScriptSyntax.BACKSLASH_ESCAPES
     assert syntax_of("mssql") is ScriptSyntax.TSQL
+    assert syntax_of("oracledb") is ScriptSyntax.PL_SQL
     assert syntax_of("custom", ("/usr/bin/bash", "-e")) is ScriptSyntax.SHELL
     assert syntax_of("custom", ("bash", "-euo", "pipefail", "-s")) is ScriptSyntax.SHELL
     assert syntax_of("custom", ("bash", "-c", "psql"), "a.runbook.sql") is ScriptSyntax.SQL

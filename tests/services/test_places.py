@@ -31,6 +31,7 @@ async def root(world: World) -> Principal:
     [
         {"subtype": "mysql"},
         {"subtype": "mssql"},
+        {"subtype": "oracledb"},
         {"type": ConnectionType.CUSTOM, "subtype": "", "command": ("psql", "-h", "elsewhere")},
         {"secret": {"envvar:HOST": OTHER, "envvar:USER": None, "envvar:DB": None}},
         {"secret": {"envvar:HOST": HOST, "envvar:USER": None}},

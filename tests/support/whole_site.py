@@ -13,12 +13,13 @@ import httpx
 import psycopg
 from tests.support.archiver_process import Archiver
 from tests.support.aws_ways import Cloudwatch, Dynamodb, aws_targets
-from tests.support.features import Http, Mongodb, Mssql, Mysql, Postgres, SshCommand, SshShell, Way
+from tests.support.features import Http, Mongodb, Mssql, Mysql, Oracle, Postgres, SshCommand, SshShell, Way
 from tests.support.gateway import Gateway
 from tests.support.http_gateway import web_app
 from tests.support.mariadb import MariaDbServer
 from tests.support.mongodb import MongoServer
 from tests.support.mssql_server import SqlServer
+from tests.support.oracledb.running_server import OracleTestServer
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.ssh_clients import Clients
 from tests.support.sshds import sshd
@@ -36,6 +37,7 @@ class Targets(NamedTuple):
     direct: psycopg.Connection
     maria: MariaDbServer
     mssql: SqlServer
+    oracle: OracleTestServer
     mongo: MongoServer
 
 
@@ -115,6 +117,7 @@ def whole_site(targets: Targets, folder: Path) -> Iterator[WholeSite]:
             Postgres: Postgres(gateway, targets.postgres, targets.direct),
             Mysql: Mysql(gateway, targets.maria),
             Mssql: Mssql(gateway, targets.mssql),
+            Oracle: Oracle(gateway, targets.oracle),
             Mongodb: Mongodb(gateway, targets.mongo),
             Http: Http(gateway, stack.enter_context(web_app())),
         }

@@ -55,6 +55,7 @@ class Operation(Event):
     - `types`: the target's own numbers of the values' types; 0 where the target infers the type.
     - `encoding`: Python's name of the values' encoding, or the protocol's name of one that converts nothing.
     - `continues`: the exchange on this link whose result this request reads on, which was allowed then; 0 is none.
+    - `result_of`: the statement of that result, if `text` is not it.
     """
 
     exchange: int
@@ -68,6 +69,7 @@ class Operation(Event):
     types: tuple[int, ...] = field(compare=False)
     encoding: str = field(compare=False)
     continues: int = field(compare=False)
+    result_of: str = field(compare=False)
 
     def __init__(
         self,
@@ -83,7 +85,9 @@ class Operation(Event):
         types: tuple[int, ...] = (),
         encoding: str = "utf-8",
         continues: int = 0,
+        result_of: str = "",
     ) -> None:
+        self.result_of = result_of
         self.types = types
         self.continues = continues
         self.encoding = encoding
@@ -205,6 +209,11 @@ class Rows(Event):
     def counts_with(self) -> int:
         """Return the exchange whose rows these are counted with, also if each fetch is a statement of its own."""
         return self.began
+
+    @property
+    def counted(self) -> int:
+        """Return how many of these rows count for limits; parts of rows that were counted do not."""
+        return self.count
 
     def expect(self, columns: list[bool]) -> None:
         """Announce which columns will be read, before anything else, so that the others need not be decoded."""
@@ -435,6 +444,15 @@ class Completed(Event):
         self.error_code = error_code
         self.error = error
         self.micros = micros
+
+
+class Paused(Event):
+    """End of an answer to an exchange whose result the client can read on. It is not recorded."""
+
+    __slots__ = ("exchange",)
+
+    def __init__(self, exchange: int) -> None:
+        self.exchange = exchange
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol, TypeVar
 
-from postern.interception.events import Completed, Note, Operation, Output, Resized, Rows
+from postern.interception.events import Completed, Note, Operation, Output, Paused, Resized, Rows
 from postern.interception.verdicts import Refuse, Warn
 
 T = TypeVar("T")
@@ -68,12 +68,14 @@ class Handshake(Protocol):
 class Request:
     """Client messages that are judged together: all of them are forwarded, or none.
 
-    `forced` is a refusal by the protocol itself, for example of a message that is too large to be judged.
+    `forced` is a refusal by the protocol itself, for example of a message that is too large to be judged. `continues`:
+    they read on what an earlier request began, in its exchange. They are judged, but not recorded again.
     """
 
-    __slots__ = ("forced", "operations")
+    __slots__ = ("continues", "forced", "operations")
 
     def __init__(self) -> None:
+        self.continues = False
         self.operations: list[Operation] = []
         self.forced: Refuse | None = None
 
@@ -106,7 +108,7 @@ class Reply:
         self.data = data
 
 
-Piece = bytes | UnrecordedOutput | RedactedOutput | Rows | Output | Completed | Reply
+Piece = bytes | UnrecordedOutput | RedactedOutput | Rows | Output | Completed | Paused | Reply
 
 
 @dataclass(slots=True)
@@ -146,7 +148,7 @@ class Wire:
     def feed_client(self, data: bytes) -> None:
         raise NotImplementedError
 
-    def poll_client(self) -> bytes | Request | Resized | Operation | Note | None:
+    def poll_client(self) -> bytes | Request | Resized | Operation | Note | Completed | None:
         """Return bytes for the target that need no judgement, a request to judge, or an event that is only recorded.
         None: feed more bytes."""
         raise NotImplementedError

@@ -33,6 +33,7 @@ from postern.interception.events import (
     Note,
     Operation,
     Output,
+    Paused,
     Refusal,
     Rows,
     Summary,
@@ -119,6 +120,7 @@ class Link:
         self._clock = clock
         self.now = clock()  # time of the last read
         self._started: dict[int, int] = {}
+        self._spent: dict[int, int] = {}  # microseconds of earlier answers to an exchange that can be read on
         self.held_request: HeldRequest | None = None  # the request that waits for `resume`
         self._held_at = 0  # index of the operation that the last Hold is about
         self._held_place = 0  # … and the interceptor's index in the chain
@@ -270,7 +272,9 @@ class Link:
     def unfinished_exchanges(self) -> list[Event]:
         """Return the events to record for unfinished exchanges. Called once, after the link has ended."""
         left: list[Event] = []
-        left.extend(self._wire.unfinished_exchanges())
+        for completed in self._wire.unfinished_exchanges():
+            completed.micros = completed.micros or self._spent.pop(completed.exchange, 0)
+            left.append(completed)
         return left
 
     def end(self, reason: EndReason, message: str, code: str, hint: str = "") -> list[Effect]:
@@ -322,6 +326,8 @@ class Link:
                     self._warnings = []
                     park = self._decide(piece, piece.forced or self._judge(piece, 0, 0), events, outgoing)
                 else:
+                    if isinstance(piece, Completed):
+                        piece.micros = self._stop_clock(piece.exchange)
                     events.append(piece)
         finally:
             if events:
@@ -402,17 +408,22 @@ class Link:
         for operation in operations:
             if operation.phase is RUN:
                 runs += 1
-        metrics.operations += runs
+        if request.continues:
+            recorded: Sequence[Operation] = ()
+        elif isinstance(verdict, Refuse) or runs in (0, len(operations)):
+            recorded = operations
+        else:
+            recorded = _without_repeats(operations)
+        metrics.operations += 0 if request.continues else runs
+        events.extend(recorded)
         if isinstance(verdict, Refuse):
             self.refusal = verdict
             metrics.refused += 1
-            events.extend(operations)
             events.append(Refusal(operations[0].exchange if operations else 0, verdict.rule, verdict.message))
             self._report_violation("deny", verdict.rule, verdict.message, operations)
             data = self._wire.reject(request, verdict)
         else:
-            for operation in operations if runs in (0, len(operations)) else _without_repeats(operations):
-                events.append(operation)
+            for operation in operations if request.continues else recorded:
                 if len(self._started) >= MOST_STARTED:
                     self._started.clear()
                 self._started[operation.exchange] = self.now
@@ -474,10 +485,12 @@ class Link:
                         parts.append(piece.recorded)
                         sent.append(piece.data)
                     elif isinstance(piece, Completed):
-                        started = self._started.pop(piece.exchange, None)
-                        if started is not None:
-                            piece.micros = self.now - started
+                        piece.micros = self._stop_clock(piece.exchange) or piece.micros
                         events.append(piece)
+                    elif isinstance(piece, Paused):
+                        if len(self._spent) >= MOST_STARTED:
+                            self._spent.clear()
+                        self._spent[piece.exchange] = self._stop_clock(piece.exchange)
                     elif isinstance(piece, Reply):
                         replies.append(piece.data)
                     else:
@@ -520,6 +533,12 @@ class Link:
                 self._started.clear()  # exchanges that an earlier error ended
             if self._warned:
                 self._warned.clear()
+
+    def _stop_clock(self, exchange: int) -> int:
+        """Return how long the target has taken for an exchange, in microseconds, over all of its answers."""
+        started = self._started.pop(exchange, None)
+        spent = self._spent.pop(exchange, 0) if self._spent else 0
+        return spent if started is None else spent + self.now - started
 
     def _answer(self, event: Rows | Output, events: list[Event]) -> bytes:
         verdict = self._pipeline.judge(event, _declared_class(event))

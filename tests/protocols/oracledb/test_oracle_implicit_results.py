@@ -41,7 +41,10 @@ def test_implicit_results_pass_unchanged(interceptor: ReadsAll | None) -> None:
     check_script(
         oracle_links(*([interceptor] if interceptor else [])),
         client(om.data(call.encode()), to_target=om.data(changed.encode()), events=(runs(1, KNOWN),)),
-        target(om.data(ANSWER), to_client=om.data(ANSWER), events=(Completed(1, "DECLARE", 0),)),
+        target(om.data(ANSWER), to_client=om.data(ANSWER)),
+        client(
+            om.data(om.COMMIT), to_target=om.data(om.COMMIT), events=(Completed(1, "DECLARE", 0), runs(2, "COMMIT"))
+        ),
     )
 
 

@@ -264,7 +264,7 @@ class GuardrailInterceptor:
         most = self._rules.most
         if most is None:
             return None
-        rows = event.count if isinstance(event, Rows) else event.rows
+        rows = event.counted if isinstance(event, Rows) else event.rows
         if not rows:
             return None
         if self._counts.add(event, rows) <= most[0]:

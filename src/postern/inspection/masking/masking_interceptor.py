@@ -189,7 +189,7 @@ class Masking:
         return REPLACE
 
     def _see_operation(self, operation: Operation, session: SessionView) -> Verdict:
-        while self._columns is not None and (unread := self._columns.unread(operation.text)) is not None:
+        while (unread := self._find_unread(operation)) is not None:
             if unread.size <= AT_ONCE and session.may_parse(unread.size):
                 unread.read()
                 continue
@@ -198,6 +198,12 @@ class Masking:
             return Hold(f"masking {next(_tickets)}", "this statement is being parsed", work=work)
         self._record_operation(operation)
         return FORWARD
+
+    def _find_unread(self, operation: Operation) -> UnreadText | None:
+        if self._columns is None:
+            return None
+        unread = self._columns.unread(operation.text)
+        return self._columns.unread(operation.result_of) if unread is None and operation.result_of else unread
 
     def _continue(self, operation: Operation, session: SessionView, unread: UnreadText, result: object) -> Verdict:
         """Continue after one part was resolved: a text that it executes can still be unresolved."""
@@ -211,13 +217,14 @@ class Masking:
         if self._columns is not None:
             self._columns.record_statement(operation.text)
         if operation.phase is RUN:
+            text = operation.result_of or operation.text
             texts = self._statements.get(operation.exchange)
             if texts is not None:
-                if operation.text not in texts and texts:
+                if text not in texts and texts:
                     self._forget(operation.exchange)
-                    self._keep(operation.exchange, (*texts, operation.text))
+                    self._keep(operation.exchange, (*texts, text))
                 return
-            self._keep(operation.exchange, (operation.text,))
+            self._keep(operation.exchange, (text,))
             if operation.continues:
                 self._continued.add(operation.exchange)
 

@@ -18,7 +18,7 @@ from postern.gateway.session_opening import SessionAborted
 from postern.protocols.gateway_queries import TargetRefused
 from postern.protocols.oracledb.login import oracle_login as login
 from postern.protocols.oracledb.login.oracle_auth import OracleVerifier
-from postern.protocols.oracledb.login.oracle_start import OracleStart, read_session_values
+from postern.protocols.oracledb.login.oracle_start import DatabaseName, OracleStart, read_session_values
 from postern.protocols.oracledb.wire import ttc_codes as c
 from postern.protocols.oracledb.wire.oracle_wire import OracleWire
 from postern.protocols.verifiers import decoy
@@ -36,9 +36,17 @@ def wires(parts: WireParts) -> OpenWire:
         begun = OracleStart.read(start.parameters)
         size = parameters.get("sdu", "")
         sdu = min(begun.sdu, int(size)) if size.isdecimal() else begun.sdu
-        return OracleWire(layout=begun.layout, max_message=parts.settings.max_statement, sdu=sdu)
+        most = parts.settings.max_statement
+        return OracleWire(layout=begun.layout, max_message=most, sdu=sdu, connects=_connects(start, parameters))
 
     return open_wire
+
+
+def _connects(start: Start, parameters: Mapping[str, str]) -> str:
+    """Return the statement that the login counts as, if it is to another database than the connection's own."""
+    named = DatabaseName.read(start.database)
+    own = DatabaseName(parameters.get("own_service", ""), parameters.get("own_sid", ""))
+    return "" if named == DatabaseName() or named.is_own(own) else named.statement
 
 
 class OracleGate:
@@ -137,9 +145,8 @@ class _Client(ClientSession):
             startup.sdu,
             settings.attributes,
             settings.alter_session,
-            is_sid=bool(startup.names.sid),
         )
-        return Start(startup.names.database or None, begun.texts())
+        return Start(DatabaseName(startup.names.service, startup.names.sid).database, begun.texts())
 
     def welcome(self, target: Target) -> bytes:
         self._client.welcome(read_session_values(target.parameters))

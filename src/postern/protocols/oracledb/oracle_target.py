@@ -13,7 +13,7 @@ from postern.domain.secret import Secret
 from postern.domain.tracing import SpanKind, part
 from postern.errors import Unavailable
 from postern.protocols.oracledb.login import oracle_login as login
-from postern.protocols.oracledb.login.oracle_start import OracleStart, target_parameters
+from postern.protocols.oracledb.login.oracle_start import DatabaseName, OracleStart, target_parameters
 from postern.protocols.oracledb.native_encryption.native_algorithms import NativeMode
 from postern.relay.orders import Order
 from postern.relay.relay_handshake import StreamHandshake
@@ -34,14 +34,15 @@ class OracleTargets:
         env = secrets.values
         host, port, sslmode = address(order.connection, env, port=PORT)
         begun = OracleStart.read(order.start.parameters)
-        service, sid = _database(order, env, is_sid=begun.is_sid)
+        own = DatabaseName(text(env, "DB"), text(env, "SID"))
+        named = _database(order, own)
         requested = login.OracleTargetLogin(
             host,
             port,
             required_secret(order.connection, env, "USER").reveal(),
             env.get("PASS", Secret("")),
-            service=service,
-            sid=sid,
+            service=named.service,
+            sid=named.sid,
             encrypted=_is_encrypted(sslmode, port),
             types=begun.types,
             sdu=begun.sdu,
@@ -55,7 +56,8 @@ class OracleTargets:
             except login.OracleRedirect as redirect:
                 requested = _follow_redirect(requested, redirect)
                 continue
-            return Target(stream, target_parameters(greeting))
+            parameters = target_parameters(greeting)
+            return Target(stream, parameters | {"own_service": own.service, "own_sid": own.sid})
         raise Unavailable(f"the target redirects to another listener, and that again, more than {MAX_REDIRECTS} times")
 
     async def cancel(self, order: Order, secrets: ResolvedSecrets, process: int, key: bytes) -> None:
@@ -78,20 +80,20 @@ class OracleTargets:
             raise
 
 
-def _database(order: Order, env: Mapping[str, Secret], *, is_sid: bool) -> tuple[str, str]:
-    """Return the service name and the SID of the database: what the client names, else what the connection names.
-    Raises Unavailable if there is neither."""
-    named, own_service, own_sid = order.start.database or "", text(env, "DB"), text(env, "SID")
-    if named and not is_sid and named.lower() != own_sid.lower():
-        return named, ""
-    if named:
-        return "", named
-    if not own_service and not own_sid:
+def _database(order: Order, own: DatabaseName) -> DatabaseName:
+    """Return the database to log in to: what the client names, else what the connection names. Raises Unavailable if
+    there is neither."""
+    named = DatabaseName.read(order.start.database)
+    if named.service and named.service.lower() == own.sid.lower():
+        return DatabaseName(sid=named.service)
+    if named != DatabaseName():
+        return named
+    if own == DatabaseName():
         raise Unavailable(
             f"connection {order.connection!r} has no secret 'envvar:DB' with the name of the service, nor "
             "'envvar:SID'; an administrator must set one"
         )
-    return (own_service, "") if own_service else ("", own_sid)
+    return DatabaseName(own.service) if own.service else own
 
 
 def _native_mode(order: Order, env: Mapping[str, Secret]) -> NativeMode:

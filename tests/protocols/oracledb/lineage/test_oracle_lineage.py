@@ -113,6 +113,7 @@ def test_columns_have_the_origins_of_what_they_show(text: str, columns: list[str
         "begin null",
         "call p(:a)",
         "call dbms_lob.read(:1)",
+        "call dbms_lob.getlength(:1)",
     ],
 )  # fmt: skip
 def test_column_that_cannot_be_resolved_is_unknown(text: str) -> None:

@@ -42,7 +42,7 @@ STATEMENTS: Final[dict[tuple[str, ...], frozenset[Effect]]] = {
         (
             (ADMIN,),
             "ALTER SYSTEM|AUDIT|NOAUDIT|CREATE AUDIT|ALTER AUDIT|DROP AUDIT|ADMINISTER|ANALYZE|CALIBRATE|STARTUP"
-            "|SHUTDOWN|RECOVER",
+            "|SHUTDOWN|RECOVER|CONNECT",  # a login to another database, as the gateway writes it
         ),
         (
             (ADMIN, DDL),

@@ -120,7 +120,7 @@ OF_LOBS: Final = words_of(
     """
 )
 # Calls that stand for requests of the protocol, with a locator from anywhere.
-LOB_REQUESTS: Final = words_of("DBMS_LOB.READ DBMS_LOB.TRIM DBMS_LOB.WRITE")
+LOB_REQUESTS: Final = words_of("DBMS_LOB.GETLENGTH DBMS_LOB.READ DBMS_LOB.TRIM DBMS_LOB.WRITE")
 
 # What a block can store in the session, and what shows it again.
 KEEPING: Final = words_of(

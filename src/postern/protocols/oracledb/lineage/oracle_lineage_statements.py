@@ -144,7 +144,7 @@ class OracleStatements:
     def _other(self, tokens: list[SqlToken]) -> None:
         """Analyse a statement without a query."""
         entry = by_first_words(tokens, words.STATEMENTS)
-        if key_at(tokens, 0) == "EXPLAIN":
+        if key_at(tokens, 0) in ("EXPLAIN", "CONNECT"):  # the catalogue is that of the login's database
             return
         if entry is None or Effect.UNKNOWN in entry[1]:
             raise UnreadableSql("it is not understood")

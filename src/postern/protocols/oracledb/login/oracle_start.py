@@ -18,14 +18,12 @@ _ATTRIBUTE = "attribute."
 
 @dataclass(frozen=True, slots=True)
 class OracleStart:
-    """What a client has negotiated. `types` are None for the gateway's own logins. `is_sid`: the name of the database
-    is a SID."""
+    """What a client has negotiated. `types` are None for the gateway's own logins."""
 
     types: n.ClientTypes | None = None
     sdu: int = SDU
     attributes: Mapping[str, str] = field(default_factory=dict)
     alter_session: str = ""
-    is_sid: bool = False
 
     @property
     def layout(self) -> n.TtcLayout:
@@ -37,7 +35,6 @@ class OracleStart:
             "types": "" if self.types is None else self.types.encode().hex(),
             "sdu": str(self.sdu),
             "alter_session": self.alter_session,
-            "is_sid": "yes" if self.is_sid else "",
             **{_ATTRIBUTE + name: value for name, value in self.attributes.items()},
         }
         return {name: value for name, value in values.items() if value}
@@ -53,10 +50,43 @@ class OracleStart:
                 min(max(sdu, tns.MIN_SDU), SDU),
                 {name.removeprefix(_ATTRIBUTE): text for name, text in texts.items() if name.startswith(_ATTRIBUTE)},
                 texts.get("alter_session", ""),
-                bool(texts.get("is_sid")),
             )
         except (ValueError, TtcIncomplete):
             raise ProtocolViolation("the parameters of a login to Oracle Database are not valid") from None
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseName:
+    """The service or the SID that a login is for; both are empty if it names none. As the database of a start, a SID is
+    `SID=name`, which no service is called."""
+
+    service: str = ""
+    sid: str = ""
+
+    @classmethod
+    def read(cls, database: str | None) -> DatabaseName:
+        name = database or ""
+        return cls(sid=name.removeprefix(_SID)) if name.startswith(_SID) else cls(service=name)
+
+    @property
+    def database(self) -> str | None:
+        return (_SID + self.sid if self.sid else self.service) or None
+
+    @property
+    def statement(self) -> str:
+        """Return the statement that a login with this name counts as."""
+        kind, name = ("SID", self.sid) if self.sid else ("SERVICE", self.service)
+        quoted = name.replace('"', '""')
+        return f'CONNECT TO {kind} "{quoted}"'
+
+    def is_own(self, own: DatabaseName) -> bool:
+        """Return whether it leads to the connection's own database. A name that is its SID is never a service."""
+        if self.sid or self.service.lower() == own.sid.lower():
+            return (self.sid or self.service).lower() == own.sid.lower()
+        return self.service.lower() == own.service.lower()
+
+
+_SID = "SID="
 
 
 def _read_types(data: bytes) -> n.ClientTypes:

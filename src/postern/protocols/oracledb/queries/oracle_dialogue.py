@@ -74,6 +74,8 @@ class OracleDialogue:
     def _send(self, data: bytes, *, keeps_call: bool = False) -> bytes:
         self._wire.feed_client(data)
         sent = self._wire.poll_client()
+        while isinstance(sent, Completed):  # of the query before, whose rows were not all read
+            sent = self._wire.poll_client()
         if isinstance(sent, OracleCall):
             self._call = self._call if keeps_call else sent
             sent = self._wire.forward(sent)

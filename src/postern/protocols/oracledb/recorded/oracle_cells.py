@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from postern.protocols.oracledb.wire import ttc_codes as c
-from postern.protocols.oracledb.wire.oracle_backend import codec_of_lob
+from postern.protocols.oracledb.wire.oracle_lobs import codec_of_lob
 from postern.protocols.oracledb.wire.oracle_values import value_text
 from postern.protocols.oracledb.wire.ttc_buffers import TtcReader
 from postern.protocols.oracledb.wire.ttc_columns import NestedCursor, OracleColumn, skip_value

@@ -61,6 +61,7 @@ class OraclePendingAnswer:
         "returned",
         "row_layout",
         "rows",
+        "stays_open",
     )
 
     def __init__(self, call: OracleCall, layout: TtcLayout) -> None:
@@ -75,6 +76,7 @@ class OraclePendingAnswer:
         self.returned = 0
         self.row_layout: RowLayout | None = None
         self.fetches = False
+        self.stays_open = False  # it has locators or cursors, which the client can read
         self.is_headed = False  # the columns of its rows have been judged
         self.is_noted = False  # the recording has a note about this answer, with the columns `noted`
         self.noted: RowLayout | None = None
@@ -137,6 +139,7 @@ def store_nested(nested: list[NestedCursor], answer: OraclePendingAnswer, cursor
         cursor.began = owner.began
         cursor.described = cursor.columns = found.columns
         cursors.store(found.number, cursor)
+        answer.stays_open = True
 
 
 def _read_describe(reader: TtcReader, answer: OraclePendingAnswer, layout: TtcLayout) -> None:
@@ -199,14 +202,14 @@ def _read_parameters(reader: TtcReader, call: OracleCall, layout: TtcLayout) -> 
     """Read the values that a function returns."""
     lob = call.lob
     if lob is not None:
-        reader.skip(len(lob.source))
+        lob.returned = reader.raw(len(lob.source))
         if lob.destination:
             reader.sb2()
             reader.skip(len(lob.destination))
         if lob.returns_charset:
             reader.ub2()
         if lob.returns_amount:
-            reader.sb8()
+            lob.amount = reader.sb8()
         if lob.returns_flag:
             reader.sb1(layout.packed_sb1)
         return

@@ -15,7 +15,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import MAX_ROWS, Completed
+from postern.interception.events import MAX_ROWS, Completed, Paused
 from postern.interception.verdicts import Refuse
 from postern.protocols.oracledb.native_encryption.native_failures import failure_text
 from postern.protocols.oracledb.wire import tns_packets as tns
@@ -31,6 +31,13 @@ from postern.protocols.oracledb.wire.oracle_answers import (
 )
 from postern.protocols.oracledb.wire.oracle_cursors import OracleCursors
 from postern.protocols.oracledb.wire.oracle_headings import OracleHeading
+from postern.protocols.oracledb.wire.oracle_lobs import (
+    LobOrigin,
+    LobRows,
+    LobValue,
+    OracleLocators,
+    codec_of_lob,
+)
 from postern.protocols.oracledb.wire.oracle_notes import AnswerNote
 from postern.protocols.oracledb.wire.oracle_output import (
     LobText,
@@ -51,7 +58,19 @@ _MAX_CONTROL: Final = 64  # bytes of a CONTROL packet
 _ENDLESS: Final = 1 << 40
 _MAX_COMPLETED: Final = 1 << 20  # bytes: few bytes of a target can stand for many
 _ROW: Final = bytes((c.ROW_DATA,))
-_VARIABLE_CHARSET, _LITTLE_ENDIAN = 0x80, 0x40  # flags of a locator
+
+
+class OpenResult:
+    """A result that the client can read on, all of which is one exchange. `stays`: it has large objects or cursors, so
+    it stays open until the client does something else."""
+
+    __slots__ = ("exchange", "rows", "stays", "tag")
+
+    def __init__(self, exchange: int, tag: str) -> None:
+        self.exchange = exchange
+        self.tag = tag
+        self.rows: int | None = None
+        self.stays = False
 
 
 class OracleBackend(Wire):
@@ -63,6 +82,8 @@ class OracleBackend(Wire):
         self.max_message = max_message
         self.sdu = sdu
         self.cursors = OracleCursors()
+        self.locators = OracleLocators()
+        self.open_result: OpenResult | None = None
         self.answer: OraclePendingAnswer | None = None
         self.status = 0  # the flags of the last call
         self.sequence = 0  # the number of the last call
@@ -115,6 +136,13 @@ class OracleBackend(Wire):
         """The target owes the answer to this call."""
         cursor = call.statement
         self.sequence = call.sequence
+        lob = call.lob
+        if lob is not None and lob.operation & ~c.LOB_ARRAY == c.LOB_FREE_TEMPORARY:
+            self.locators.forget(lob.source)
+        if call.executes and not call.continues:
+            self.locators.forget_temporary()
+            for locator in call.locators:
+                self.locators.forget(locator)
         if cursor is not None:
             if (call.executes and call.exchange and call.options & c.OPTION_EXECUTE) or call.function == c.REEXECUTE:
                 cursor.began = call.exchange
@@ -129,7 +157,7 @@ class OracleBackend(Wire):
         self.pieces = []
         if self._judged is not None:
             assert self.answer is not None
-            pieces.append(self._judged.make_completed_event(self.answer.tag))
+            self._report_error(self.answer, self._judged, pieces)
             self._judged = None
             self._finish()
         if self._violation is not None:
@@ -153,6 +181,8 @@ class OracleBackend(Wire):
         """Discard the rest of the answer. The client gets the error at its end, so that it sends no call before."""
         self.cutting = True
         self.refusal = refusal
+        if self.answer is not None and self.answer.call.continues:
+            self.open_result = None
 
     def _step(self, pieces: list[Piece]) -> bool:
         """Read one message, or a block of rows. Return False if an event must be evaluated first, or bytes are
@@ -291,8 +321,7 @@ class OracleBackend(Wire):
             self.status = status
             self._pass_recorded(reader, answer)
             self._flush(pieces)
-            if answer.exchange and not self.cutting:
-                pieces.append(Completed(answer.exchange, answer.tag, self._rows_of(answer, 0)))
+            self._report_end(answer, self._rows_of(answer, 0), pieces, has_more=False)
             self._finish()
             return True
         if kind == c.WARNING:
@@ -304,6 +333,11 @@ class OracleBackend(Wire):
             self._move_on(reader)
             return True
         read_answer_message(kind, reader, answer, self.layout, self.cursors)
+        lob = answer.call.lob
+        if kind == c.PARAMETER and lob is not None:
+            self.locators.replace(lob.source, lob.returned)
+            if lob.operation == c.LOB_GET_LENGTH and self.wants.output and not headed and not self.cutting:
+                return self._judge_length(answer, lob, pieces)
         if kind == c.BIT_VECTOR:
             self._move_on(reader)
         else:
@@ -352,6 +386,40 @@ class OracleBackend(Wire):
         self._buf = b""
         self._pos = 0
 
+    def _report_end(
+        self, answer: OraclePendingAnswer, rows: int | None, pieces: list[Piece], *, has_more: bool
+    ) -> None:
+        """Report the end of an answer without an error. A result that the client can read on is not complete yet."""
+        if not answer.exchange or self.cutting:
+            return
+        call = answer.call
+        result = self.open_result
+        if result is None or not call.continues:
+            result = OpenResult(answer.exchange, answer.tag)
+        if rows is not None:
+            result.rows = rows + (result.rows or 0)
+        result.stays = result.stays or answer.stays_open
+        runs = call.continues or call.function != c.EXECUTE or bool(call.options & c.OPTION_EXECUTE)
+        if (has_more and runs) or result.stays:
+            self.open_result = result
+            pieces.append(Paused(answer.exchange))
+        else:
+            self.open_result = None
+            pieces.append(Completed(result.exchange, result.tag, result.rows))
+
+    def close_result(self) -> Completed | None:
+        """Return the end of the open result: the client does something else."""
+        result, self.open_result = self.open_result, None
+        return None if result is None else Completed(result.exchange, result.tag, result.rows)
+
+    def _report_error(self, answer: OraclePendingAnswer, event: OracleErrorText, pieces: list[Piece]) -> None:
+        """Report the end of an answer with an error."""
+        result, tag = self.open_result, answer.tag
+        if answer.call.continues and result is not None:
+            tag = result.tag
+            self.open_result = None
+        pieces.append(event.make_completed_event(tag))
+
     def _rows_of(self, answer: OraclePendingAnswer, reported: int) -> int | None:
         if answer.fetches:
             return answer.rows
@@ -368,8 +436,7 @@ class OracleBackend(Wire):
         if not error.texts or is_end:
             self._pass_recorded(reader, answer)
             self._flush(pieces)
-            if answer.exchange and not self.cutting:
-                pieces.append(Completed(answer.exchange, answer.tag, self._rows_of(answer, error.rows)))
+            self._report_end(answer, self._rows_of(answer, error.rows), pieces, has_more=self.has_more_rows)
             self._finish()
             return True
         error.spans = [(start - self._pos, end - self._pos) for start, end in error.spans]
@@ -384,7 +451,7 @@ class OracleBackend(Wire):
         self._pass_recorded(reader, answer)
         self._flush(pieces)
         if answer.exchange and not self.cutting:
-            pieces.append(event.make_completed_event(answer.tag))
+            self._report_error(answer, event, pieces)
         self._finish()
         return True
 
@@ -496,6 +563,9 @@ class OracleBackend(Wire):
         pieces: list[Piece],
     ) -> bool:
         """Pass rows on, or have them evaluated."""
+        if layout.lobs:
+            answer.stays_open = True
+            self._store_locators(answer, layout, buf, spans)
         note = self._note(answer) if answer.fetches else self._note_of_binds(answer, layout, spans, first, last)
         if not self.wants.rows or self.cutting:
             self._emit(buf[first:last])
@@ -508,6 +578,20 @@ class OracleBackend(Wire):
         rows = OracleRows(answer.exchange, began, layout, buf, first=first, last=last, spans=spans, count=count)
         pieces.append(rows)
         return False
+
+    def _store_locators(self, answer: OraclePendingAnswer, layout: RowLayout, buf: bytes, spans: list[int]) -> None:
+        """Remember where the locators in rows came from, also those in columns that are masked."""
+        cursor = answer.cursor
+        if cursor is None:
+            return
+        width = 2 * len(layout.columns)
+        for place in layout.lobs:
+            origin = LobOrigin(cursor.text, cursor.began or answer.exchange, layout.columns, place)
+            column = layout.oracle[place]
+            for at in range(2 * place, len(spans), width):
+                locator = LobValue(buf[spans[at] : spans[at + 1]], column).locator
+                if locator:
+                    self.locators.store(locator, origin)
 
     def _note_of_binds(
         self, answer: OraclePendingAnswer, layout: RowLayout, spans: list[int], first: int, last: int
@@ -556,9 +640,26 @@ class OracleBackend(Wire):
         return self._show_lob(answer, lob, data, pieces)
 
     def _show_lob(self, answer: OraclePendingAnswer, lob: LobCall, data: bytes, pieces: list[Piece]) -> bool:
+        origin = self.locators.find(lob.source)
+        codec = codec_of_lob(lob.source)
         self._flush(pieces)
         self._preface = self._note(answer)
-        pieces.append(LobText(answer.exchange, data, codec_of_lob(lob.source)))
+        if origin is None:
+            pieces.append(LobText(answer.exchange, data, codec))
+        else:
+            pieces.append(LobRows(answer.exchange, origin, data, codec))
+        return False
+
+    def _judge_length(self, answer: OraclePendingAnswer, lob: LobCall, pieces: list[Piece]) -> bool:
+        """Have the length of a LOB judged like its data, before the message with it passes."""
+        self._headed = True
+        self._flush(pieces)
+        origin = self.locators.find(lob.source)
+        length = b"%d" % lob.amount
+        if origin is None:
+            pieces.append(LobText(answer.exchange, length, "", is_length=True))
+        else:
+            pieces.append(LobRows(answer.exchange, origin, length, "", is_length=True))
         return False
 
     def _read_chunk(self, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
@@ -604,12 +705,3 @@ class OracleBackend(Wire):
             pieces.append(Completed(self.answer.exchange, self.answer.tag, None, f"ORA-{number:05d}", text))
         self._lob = None
         self.cut(Refuse("size", text, hint))
-
-
-def codec_of_lob(locator: bytes) -> str:
-    """Return Python's name of the encoding of a LOB's data; empty for one that has none."""
-    if len(locator) < 8 or locator[4] & 1:
-        return ""
-    if not locator[6] & _VARIABLE_CHARSET:
-        return "utf-8"
-    return "utf-16-le" if locator[7] & _LITTLE_ENDIAN else "utf-16-be"

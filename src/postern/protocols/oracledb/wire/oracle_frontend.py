@@ -15,11 +15,12 @@ from __future__ import annotations
 from typing import Final
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import RUN, Operation, Phase
+from postern.interception.events import RUN, Completed, Operation, Phase
 from postern.interception.verdicts import Refuse
 from postern.protocols.oracledb.wire import tns_packets as tns
 from postern.protocols.oracledb.wire import ttc_codes as c
-from postern.protocols.oracledb.wire.oracle_backend import OracleBackend, codec_of_lob
+from postern.protocols.oracledb.wire.oracle_backend import OracleBackend
+from postern.protocols.oracledb.wire.oracle_lobs import as_text, codec_of_lob
 from postern.protocols.oracledb.wire.oracle_output import encode_error
 from postern.protocols.oracledb.wire.ttc_buffers import TtcIncomplete
 from postern.protocols.oracledb.wire.ttc_calls import CallReader, LobCall, OracleCall
@@ -32,13 +33,15 @@ _INVALID_CURSOR: Final = 1001
 _UNIMPLEMENTED: Final = 3001
 _CANCELLED: Final = "ORA-01013: user requested cancel of current operation\n"
 _PREPARED: Final = frozenset({"SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "MERGE", "DECLARE", "BEGIN", "CALL"})
-# A piggyback can change the schema. This is not a function of a call.
+# Requests that no call stands for: a piggyback that changes the schema, and a login to another database.
 SCHEMA: Final = -c.SET_SCHEMA
+CONNECT: Final = -1
 
 _LOB_TEXTS: Final = {
     c.LOB_WRITE: "CALL DBMS_LOB.WRITE(:1)",
     c.LOB_TRIM: "CALL DBMS_LOB.TRIM(:1)",
     c.LOB_READ: "CALL DBMS_LOB.READ(:1)",
+    c.LOB_GET_LENGTH: "CALL DBMS_LOB.GETLENGTH(:1)",
 }
 _NOT_SUPPORTED: Final = {
     c.AUTH_PHASE_ONE: "a session cannot authenticate again through Postern",
@@ -54,21 +57,25 @@ _NOT_SUPPORTED: Final = {
 class OracleFrontend(OracleBackend):
     """The client's half, on top of the target's: both know the same cursors."""
 
-    def __init__(self, layout: TtcLayout, wants: Wants, max_message: int, sdu: int) -> None:
+    def __init__(self, layout: TtcLayout, wants: Wants, max_message: int, sdu: int, connects: str = "") -> None:
+        """`connects` is the statement that the login counts as, if it is judged."""
         super().__init__(layout, wants, max_message, sdu)
         self.terminated = False
+        self.session_refusal: Refuse | None = None  # of the login: the answer to every call
+        self._connects = connects
         self.logging_off = False
         self.own_resets = 0  # breaks that the gateway has answered itself, and the client confirms
         self.deferred = b""  # piggybacks of calls that were refused, for the next one that is forwarded
         self._client = tns.TnsReader("client", True, tns.MAX_SDU)
-        self._calls = CallReader(self.layout, self.cursors)
+        self._calls = CallReader(self.layout, self.cursors, self.locators)
         self._parts: list[bytes] = []
         self._have = 0
         self._lacks = 1  # bytes without which the call cannot be complete
         self._behind: tns.TnsPacket | None = None
-        self._call: OracleCall | None = None  # a call whose piggyback is judged first
+        self._calls_behind: list[OracleCall] = []  # calls before which something else is judged
         self._exchange = 0
-        self._fetched = 0  # the exchange of the last execution or fetch
+        self._ended: Completed | None = None  # the end of a result that the client does not read on
+        self._ready: bytes | OracleCall | None = None  # what follows it
 
     def feed_client(self, data: bytes) -> None:
         self._client.feed(data)
@@ -90,14 +97,26 @@ class OracleFrontend(OracleBackend):
         return self._client.next_type == tns.MARKER
 
     def next_exchange(self) -> int:
+        """Return the number of a new exchange, which ends the result that the client could read on."""
+        self._ended = self.close_result() or self._ended
         self._exchange += 1
         return self._exchange
 
-    def poll_client(self) -> bytes | OracleCall | None:
+    def poll_client(self) -> bytes | OracleCall | Completed | None:
+        piece, self._ready = self._ready, None
+        if piece is None:
+            piece = self._poll()
+        ended = self._ended
+        if ended is not None:
+            self._ended = None
+            self._ready = piece
+            return ended
+        return piece
+
+    def _poll(self) -> bytes | OracleCall | None:
         while True:
-            if self._call is not None:
-                call, self._call = self._call, None
-                return self._judgeable(call)
+            if self._calls_behind:
+                return self._judgeable(self._calls_behind.pop(0))
             packet = self._behind or self._client.read()
             self._behind = None
             if packet is not None and packet.type == tns.DATA and not packet.data_flags & tns.END_OF_FILE:
@@ -175,9 +194,11 @@ class OracleFrontend(OracleBackend):
             raise ProtocolViolation("the client sent a call after its logoff")
         schema, self._calls.schema = self._calls.schema, ""
         if schema:
-            self._call = call
-            return self._schema_call(schema, call)
-        return self._judgeable(call)
+            self._calls_behind.append(self._schema_call(schema, call))
+        if self._connects:
+            self._calls_behind.insert(0, self._connect_call(call))
+        self._calls_behind.append(call)
+        return self._judgeable(self._calls_behind.pop(0))
 
     def _forget(self) -> None:
         self._parts = []
@@ -189,17 +210,29 @@ class OracleFrontend(OracleBackend):
         change = OracleCall(SCHEMA)
         change.piggybacks, call.piggybacks = call.piggybacks, b""
         change.sequence = call.sequence
-        change.exchange = self.next_exchange()
         quoted = schema.replace('"', '""')
-        text = f'ALTER SESSION SET CURRENT_SCHEMA = "{quoted}"'
-        change.operations.append(Operation(change.exchange, text))
+        change.text = f'ALTER SESSION SET CURRENT_SCHEMA = "{quoted}"'
         return change
+
+    def _connect_call(self, call: OracleCall) -> OracleCall:
+        """Return the request that stands for the login to another database."""
+        login = OracleCall(CONNECT)
+        login.sequence = call.sequence
+        login.text, self._connects = self._connects, ""
+        return login
 
     def _judgeable(self, call: OracleCall) -> bytes | OracleCall:
         """Return the call as a request to evaluate, or its bytes if it needs no evaluation."""
+        function = call.function
+        if self.session_refusal is not None and function != c.LOGOFF:
+            call.forced = self.session_refusal
+            return call
+        if call.text:
+            call.exchange = self.next_exchange()
+            call.operations.append(Operation(call.exchange, call.text))
+            return call
         if call.is_unknown or call.unnamed:
             return self._refuse_unsupported(call)
-        function = call.function
         if call.executes or function == c.FETCH:
             self._ask_statement(call)
             return call
@@ -208,6 +241,8 @@ class OracleFrontend(OracleBackend):
             call.operations.append(Operation(call.exchange, c.FUNCTION_NAMES[function].upper()))
             return call
         lob = call.lob
+        if lob is not None and lob.operation not in c.LOB_OPERATIONS:
+            return self._refuse_unsupported(call)
         if lob is not None and lob.operation in _LOB_TEXTS:
             self._ask_lob(call, lob)
             return call
@@ -216,10 +251,15 @@ class OracleFrontend(OracleBackend):
         self.expect_answer(call)
         return self.bytes_of(call)
 
+    def _begin_exchange(self, call: OracleCall, began: int) -> None:
+        """Give a call its exchange: that of the open result, if it reads on a result that began there."""
+        result = self.open_result
+        call.continues = began > 0 and result is not None and result.exchange == began
+        call.exchange = began if call.continues else self.next_exchange()
+
     def _ask_statement(self, call: OracleCall) -> None:
         statement = call.statement
         assert statement is not None
-        call.exchange = self.next_exchange()
         runs = call.function in (c.REEXECUTE, c.REEXECUTE_AND_FETCH) or bool(call.options & c.OPTION_EXECUTE)
         phase = RUN
         continues = 0
@@ -227,6 +267,7 @@ class OracleFrontend(OracleBackend):
             continues = statement.began
         elif not runs and statement.form.word in _PREPARED:
             phase = Phase.PREPARE
+        self._begin_exchange(call, continues)
         types = tuple([bind.type for bind in call.binds or ()]) if call.rows == 1 else ()
         values = call.all_values
         operation = Operation(
@@ -238,18 +279,21 @@ class OracleFrontend(OracleBackend):
             continues=continues,
         )
         call.operations.append(operation)
-        self._fetched = call.exchange if runs else statement.began
 
     def _ask_lob(self, call: OracleCall, lob: LobCall) -> None:
-        call.exchange = self.next_exchange()
-        values: tuple[bytes | None, ...] = ()
-        if lob.data is not None:
-            codec = codec_of_lob(lob.source)
-            text = lob.data if codec in ("", "utf-8") else lob.data.decode(codec, "replace").encode("utf-8", "replace")
-            values = (text,)
-        continues = self._fetched if lob.operation == c.LOB_READ else 0
-        text_of_call = _LOB_TEXTS[lob.operation]
-        call.operations.append(Operation(call.exchange, text_of_call, RUN, values, continues=continues))
+        """Ask about an operation on a LOB. Reading one continues the statement that its locator came from."""
+        is_read = lob.operation in (c.LOB_READ, c.LOB_GET_LENGTH)
+        origin = self.locators.find(lob.source) if is_read else None
+        self._begin_exchange(call, 0 if origin is None else origin.began)
+        text = _LOB_TEXTS[lob.operation]
+        if origin is None:
+            values = () if lob.data is None else (as_text(lob.data, codec_of_lob(lob.source)),)
+            call.operations.append(Operation(call.exchange, text, RUN, values))
+        elif call.continues:
+            call.operations.append(Operation(call.exchange, origin.text, continues=origin.began))
+        else:
+            operation = Operation(call.exchange, text, continues=origin.began, result_of=origin.text)
+            call.operations.append(operation)
 
     def _refuse_unsupported(self, call: OracleCall) -> OracleCall:
         call.exchange = self.next_exchange()
@@ -257,6 +301,8 @@ class OracleFrontend(OracleBackend):
             call.forced = Refuse("cursor", f"cursor {call.cursor} is not open", "Execute its statement again.")
         else:
             reason = _NOT_SUPPORTED.get(call.function)
+            if call.lob is not None:
+                reason = f"operation {call.lob.operation:#x} on large objects is not supported through Postern"
             reason = reason or f"function {call.function} of the protocol is not supported through Postern"
             call.forced = Refuse("protocol", reason)
         return call
@@ -275,7 +321,7 @@ class OracleFrontend(OracleBackend):
 
     def drop_call(self) -> None:
         """Discard the call whose piggyback was refused: it expects its effect."""
-        self._call = None
+        self._calls_behind.clear()
 
 
 def error_number(call: OracleCall) -> int:

@@ -9,6 +9,7 @@ from postern.errors import ProtocolViolation
 from postern.interception.events import MAX_ROWS, Channel, Completed, Output
 from postern.interception.verdicts import Refuse
 from postern.protocols.oracledb.wire import ttc_codes as c
+from postern.protocols.oracledb.wire.oracle_lobs import as_text, from_text
 from postern.protocols.oracledb.wire.ttc_buffers import TtcReader, pack_clr, pack_number
 from postern.protocols.oracledb.wire.ttc_negotiation import TtcLayout
 
@@ -213,9 +214,11 @@ class OracleWarning(Output):
 class LobText(Output):
     """Data of a LOB that the client has read. `codec` is that of a CLOB; a BLOB has none, and is shown as it is."""
 
-    def __init__(self, exchange: int, data: bytes, codec: str) -> None:
+    def __init__(self, exchange: int, data: bytes, codec: str, *, is_length: bool = False) -> None:
+        """`is_length`: `data` is the length as text, and nothing is sent for it."""
         self.exchange = exchange
         self.channel = Channel.COPY
+        self.is_length = is_length
         self._data = data
         self._codec = codec
 
@@ -224,17 +227,12 @@ class LobText(Output):
         return True
 
     def texts(self) -> list[bytes]:
-        if not self._codec or self._codec == "utf-8":
-            return [self._data]
-        return [self._data.decode(self._codec, "replace").encode("utf-8", "replace")]
+        return [as_text(self._data, self._codec)]
 
     def replace(self, texts: list[bytes]) -> None:
         (text,) = texts
-        if text == self.texts()[0]:
-            return
-        if self._codec and self._codec != "utf-8":
-            text = text.decode("utf-8", "replace").encode(self._codec, "replace")
-        self._data = text
+        if text != as_text(self._data, self._codec):
+            self._data = from_text(text, self._codec)
 
     def encode(self) -> bytes:
         return bytes((c.LOB_DATA,)) + pack_clr(self._data)

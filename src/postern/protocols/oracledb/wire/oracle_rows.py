@@ -15,6 +15,7 @@ from mypy_extensions import i64
 from postern.errors import ProtocolViolation
 from postern.interception.events import Change, Column, Fill, KindChange, Rows, Scalar, TextKind, compare_cells
 from postern.protocols.oracledb.wire import ttc_codes as c
+from postern.protocols.oracledb.wire.oracle_lobs import LobValue
 from postern.protocols.oracledb.wire.oracle_values import (
     is_utf8,
     kind_of,
@@ -56,6 +57,7 @@ class RowLayout:
         self.layout: Final = layout
         self.columns: Final[tuple[Column, ...]] = describe_columns(columns)
         self.kinds: Final[list[int]] = [_kind(column) for column in columns]
+        self.lobs: Final[list[int]] = [place for place, column in enumerate(columns) if column.type in c.LOCATORS]
 
 
 def describe_columns(columns: tuple[OracleColumn, ...]) -> tuple[Column, ...]:
@@ -64,7 +66,18 @@ def describe_columns(columns: tuple[OracleColumn, ...]) -> tuple[Column, ...]:
 
 
 def _column(column: OracleColumn) -> Column:
+    if has_beginning(column):
+        return Column(column.name, TextKind.TEXT)
     return Column(column.name, TextKind.OPAQUE if column.is_null else kind_of(column))
+
+
+def has_beginning(column: OracleColumn) -> bool:
+    """Return whether the beginning of each LOB comes with its locator."""
+    return column.type in (c.CLOB, c.BLOB) and column.has_lob_size and column.prefetch > 0 and not column.is_null
+
+
+def _text_of(column: OracleColumn, cell: bytes) -> bytes:
+    return LobValue(cell, column).text or b"" if has_beginning(column) else value_text(column, cell)
 
 
 def _kind(column: OracleColumn) -> int:
@@ -223,12 +236,12 @@ class OracleRows(Rows):
         described = self._rows.oracle[column]
         if is_utf8(described):
             return [cell for cell in self._cells(column) if cell is not None]
-        return [value_text(described, cell) for cell in self._cells(column) if cell is not None]
+        return [_text_of(described, cell) for cell in self._cells(column) if cell is not None]
 
     def cell_texts(self, column: int) -> list[bytes | None]:
         """Return the texts of all values, None for NULL."""
         described = self._rows.oracle[column]
-        return [None if cell is None else value_text(described, cell) for cell in self._cells(column)]
+        return [None if cell is None else _text_of(described, cell) for cell in self._cells(column)]
 
     def replace(self, column: int, texts: list[bytes]) -> None:
         described = self._rows.oracle[column]
@@ -246,8 +259,12 @@ class OracleRows(Rows):
             at += 1
             if is_text:
                 new.append(text or None)  # an empty text is NULL in Oracle Database
+            elif text == _text_of(described, cell):
+                new.append(cell)
+            elif has_beginning(described):
+                new.append(LobValue(cell, described).with_text(text))
             else:
-                new.append(cell if text == value_text(described, cell) else pack_plain(described, text, cell))
+                new.append(pack_plain(described, text, cell))
         self._new[column] = new
 
     def change(self, column: int, by: Change) -> tuple[int, int]:
@@ -321,4 +338,13 @@ def cell_change(column: OracleColumn, by: Change) -> Callable[[bytes | None], by
         new = ask(plain)
         return cell if new == plain else pack_plain(column, new, cell)
 
+    def beginning(cell: bytes | None) -> bytes | None:
+        """Hide all of a LOB if a search finds a value in its beginning."""
+        if cell is None or by(Scalar.OTHER, cell) != cell:
+            return None
+        found = _text_of(column, cell)
+        return cell if by(Scalar.TEXT, found) == found else None
+
+    if has_beginning(column):
+        return beginning
     return text if is_utf8(column) else each

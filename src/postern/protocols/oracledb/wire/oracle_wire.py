@@ -13,8 +13,9 @@ from postern.interception.events import Completed, Output, Rows
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.oracledb.wire import tns_packets as tns
 from postern.protocols.oracledb.wire import ttc_codes as c
-from postern.protocols.oracledb.wire.oracle_frontend import SCHEMA, OracleFrontend, error_number
+from postern.protocols.oracledb.wire.oracle_frontend import CONNECT, SCHEMA, OracleFrontend, error_number
 from postern.protocols.oracledb.wire.oracle_headings import OracleHeading
+from postern.protocols.oracledb.wire.oracle_lobs import HIDDEN, LobRows
 from postern.protocols.oracledb.wire.oracle_output import (
     LobText,
     OracleErrorText,
@@ -45,27 +46,31 @@ class OracleWire(OracleFrontend):
     """Both halves, and the decisions between them.
 
     `layout` is what the client negotiated. `sdu` is the largest packet that both sides accept. Sizes are in bytes.
+    `connects` is the statement that the login counts as, if it is to another database than the connection's.
     """
 
-    def __init__(self, *, layout: TtcLayout, max_message: int = 32 << 20, sdu: int = 8192) -> None:
-        super().__init__(layout, Wants(), max_message, sdu)
+    def __init__(self, *, layout: TtcLayout, max_message: int = 32 << 20, sdu: int = 8192, connects: str = "") -> None:
+        super().__init__(layout, Wants(), max_message, sdu, connects)
 
     def forward(self, request: Request) -> bytes:
         assert isinstance(request, OracleCall)
-        if request.function == SCHEMA:
+        if request.text:
             self.defer(request.piggybacks)
-            self.pieces.append(Completed(request.exchange, "ALTER"))
+            self.pieces.append(Completed(request.exchange, request.text.partition(" ")[0]))
             return b""
         self.expect_answer(request)
         return self.bytes_of(request)
 
     def reject(self, request: Request, refusal: Refuse) -> bytes:
         assert isinstance(request, OracleCall)
+        if request.function == CONNECT:  # the client has asked for nothing yet: whatever it asks for is refused
+            self.session_refusal = refusal
+            return b""
         if request.function == SCHEMA:
             self.drop_call()
         else:
             self.defer(request.piggybacks)
-        if refusal is request.forced:
+        if refusal is request.forced and refusal is not self.session_refusal:
             number = error_number(request)
             text = refusal_text(number, refusal.message, refusal.hint)
             data = encode_error(number, text, request.sequence, self.status)
@@ -88,16 +93,20 @@ class OracleWire(OracleFrontend):
 
     def render(self, event: Rows | Output) -> bytes:
         if isinstance(event, OracleHeading):
-            return self._hide(event) if event.is_hidden else b""  # the message passes next
-        assert isinstance(event, OracleRows | OracleErrorText | OracleWarning | LobText)
+            return self._hide(event, _HIDDEN) if event.is_hidden else b""  # the message passes next
+        if isinstance(event, LobRows) and event.is_hidden:
+            return self._hide(event, HIDDEN)
+        if isinstance(event, LobRows | LobText) and event.is_length:
+            return b""
+        assert isinstance(event, OracleRows | OracleErrorText | OracleWarning | LobText | LobRows)
         return tns.data_packets(event.encode(), self.sdu)
 
-    def _hide(self, heading: OracleHeading) -> bytes:
-        """Refuse an answer whose description may not be shown."""
+    def _hide(self, event: Rows | Output, refusal: Refuse) -> bytes:
+        """Refuse an answer that may not be shown, and cannot be changed."""
         tag = "" if self.answer is None else self.answer.tag
         code = f"ORA-{c.INSUFFICIENT_PRIVILEGES:05d}"
-        self.pieces.append(Completed(heading.exchange, tag, None, code, _HIDDEN.message))
-        return self.abort_response(heading, _HIDDEN)
+        self.pieces.append(Completed(event.exchange, tag, None, code, refusal.message))
+        return self.abort_response(event, refusal)
 
     def abort_response(self, event: Rows | Output, refusal: Refuse) -> bytes:
         if isinstance(event, OracleErrorText):
@@ -108,6 +117,10 @@ class OracleWire(OracleFrontend):
             return self.render(event)
         self.cut(refusal)
         return b""
+
+    def unfinished_exchanges(self) -> list[Completed]:
+        completed = self.close_result()
+        return [] if completed is None else [completed]
 
     @property
     def is_interrupted(self) -> bool:

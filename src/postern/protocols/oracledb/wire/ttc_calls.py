@@ -16,6 +16,7 @@ from typing import Final
 from postern.errors import ProtocolViolation
 from postern.protocols.oracledb.wire import ttc_codes as c
 from postern.protocols.oracledb.wire.oracle_cursors import OracleCursor, OracleCursors
+from postern.protocols.oracledb.wire.oracle_lobs import OracleLocators
 from postern.protocols.oracledb.wire.oracle_values import value_text
 from postern.protocols.oracledb.wire.statement_forms import form_of
 from postern.protocols.oracledb.wire.ttc_buffers import ESCAPE, TtcIncomplete, TtcReader, pack_number
@@ -40,12 +41,14 @@ Values = tuple[bytes | None, ...]
 
 
 class LobCall:
-    """An operation on a LOB, and what its answer returns."""
+    """An operation on a LOB, and what its answer returns: `returned` is the locator, `amount` a length."""
 
     __slots__ = (
+        "amount",
         "data",
         "destination",
         "operation",
+        "returned",
         "returns_amount",
         "returns_charset",
         "returns_flag",
@@ -60,6 +63,8 @@ class LobCall:
         self.returns_charset = False
         self.returns_flag = False
         self.data: bytes | None = None  # what is written
+        self.returned = b""
+        self.amount = 0
 
 
 class OracleCall(Request):
@@ -77,6 +82,7 @@ class OracleCall(Request):
         "function",
         "is_unknown",
         "lob",
+        "locators",
         "nulls",
         "options",
         "piggybacks",
@@ -85,6 +91,7 @@ class OracleCall(Request):
         "sends",
         "sequence",
         "statement",
+        "text",
         "unnamed",
         "values",
     )
@@ -105,8 +112,10 @@ class OracleCall(Request):
         self.values: list[Values] = []
         self.count_rows = False  # the answer has the number of affected rows of each row of binds
         self.lob: LobCall | None = None
+        self.locators: list[bytes] = []  # of LOBs that are bound
         self.sequence = 0  # of the call at the client, which its answer repeats
         self.exchange = 0
+        self.text = ""  # the statement that a request stands for, if it is no call
         self.unnamed = False  # it names a cursor that is not open
         self.is_unknown = False  # the function is not known, so its bytes were not read
 
@@ -131,6 +140,7 @@ class CallReader:
         "_cursors",
         "_exec_at",
         "_layout",
+        "_locators",
         "_may_send_returned",
         "_options_end",
         "_pos",
@@ -139,8 +149,9 @@ class CallReader:
         "schema",
     )
 
-    def __init__(self, layout: TtcLayout, cursors: OracleCursors) -> None:
+    def __init__(self, layout: TtcLayout, cursors: OracleCursors, locators: OracleLocators) -> None:
         self._layout = layout
+        self._locators = locators
         self._cursors = cursors
         self._call: OracleCall | None = None
         self._pos = 0  # everything before it has been read for good
@@ -256,6 +267,7 @@ class CallReader:
             call = read_lob_call(reader)
             if call.operation & ~c.LOB_ARRAY != c.LOB_FREE_TEMPORARY:
                 raise ProtocolViolation(f"the client sent the LOB operation {call.operation:#x} as a piggyback")
+            self._locators.forget(call.source)
         else:
             raise ProtocolViolation(f"the client sent the piggyback {function}, which is not supported")
 
@@ -353,12 +365,12 @@ class CallReader:
                 reader.zeros(1, "a value for a bind that is only returned")
                 continue
             if not bind.is_array:
-                values[place] = read_bind_value(reader, bind)
+                values[place] = read_bind_value(reader, bind, call.locators)
                 continue
             count = reader.ub4()
             if count > _MAX_ROWS:
                 raise ProtocolViolation(f"the client binds an array of {count} values")
-            elements = [read_bind_value(reader, bind) for _ in range(count)]
+            elements = [read_bind_value(reader, bind, call.locators) for _ in range(count)]
             values[place] = elements[0] if elements else None
             arrays += elements[1:]
         return (*[values.get(place) for place in range(len(binds))], *arrays)
@@ -450,8 +462,8 @@ def read_lob_call(reader: TtcReader) -> LobCall:
     return call
 
 
-def read_bind_value(reader: TtcReader, bind: OracleColumn) -> bytes | None:
-    """Return the value of a bind as text; None for NULL."""
+def read_bind_value(reader: TtcReader, bind: OracleColumn, locators: list[bytes]) -> bytes | None:
+    """Return the value of a bind as text; None for NULL. The locator of a LOB is added to `locators`."""
     kind = bind.type
     if kind == c.BOOLEAN and reader.pos < reader.end and reader.data[int(reader.pos)] == ESCAPE:
         reader.skip(2)
@@ -462,7 +474,7 @@ def read_bind_value(reader: TtcReader, bind: OracleColumn) -> bytes | None:
     if kind in c.LOBS:
         if not reader.ub4():
             return None
-        reader.skip_clr()
+        locators.append(reader.clr() or b"")
         return LOB_TEXT
     if kind in (c.CURSOR, c.RESULT_SET):
         # The number 1, and the number of the cursor. One that is not open has a byte of 0 instead of both values.

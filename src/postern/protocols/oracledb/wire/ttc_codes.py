@@ -119,6 +119,7 @@ TIMES: Final = frozenset(
 INTERVALS_YM: Final = frozenset({INTERVAL_YM, OCI_INTERVAL_YM})
 INTERVALS_DS: Final = frozenset({INTERVAL_DS, OCI_INTERVAL_DS})
 LOBS: Final = frozenset({CLOB, BLOB, BFILE})
+LOCATORS: Final = frozenset({*LOBS, JSON, VECTOR})  # types whose values have a locator
 # Types whose values are one clr on the wire.
 SCALARS: Final = frozenset(
     {
@@ -209,6 +210,13 @@ LOB_OPEN: Final = 0x8000
 LOB_CLOSE: Final = 0x10000
 LOB_IS_OPEN: Final = 0x11000
 LOB_ARRAY: Final = 0x80000
+LOB_OPERATIONS: Final = frozenset(
+    {
+        *(LOB_GET_LENGTH, LOB_READ, LOB_TRIM, LOB_WRITE, LOB_FILE_OPEN, LOB_CREATE_TEMPORARY, LOB_FREE_TEMPORARY),
+        *(LOB_FILE_CLOSE, LOB_FILE_IS_OPEN, LOB_FILE_EXISTS, LOB_CHUNK_SIZE, LOB_OPEN, LOB_CLOSE, LOB_IS_OPEN),
+        LOB_FREE_TEMPORARY | LOB_ARRAY,
+    }
+)
 
 # The status at the end of a call
 IN_TRANSACTION: Final = 0x0002
