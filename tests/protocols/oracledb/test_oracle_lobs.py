@@ -18,7 +18,8 @@ from postern.interception.pipeline import Pipeline, SessionView
 from postern.protocols.oracledb.dialect.oracle_statement_facts import OracleStatementFacts
 from postern.protocols.oracledb.lineage.oracle_lineage import OracleLineage
 from postern.protocols.oracledb.lineage.oracle_session_lineage import OracleSessionLineage
-from postern.protocols.oracledb.wire import oracle_lobs, ttc_codes
+from postern.protocols.oracledb.wire import ttc_codes
+from postern.protocols.oracledb.wire.oracle_lobs import MAX_LOCATORS
 from postern.protocols.oracledb.wire.oracle_wire import OracleWire
 from postern.protocols.oracledb.wire.ttc_negotiation import TtcLayout
 from postern.protocols.wire_base import Side
@@ -225,11 +226,11 @@ def test_locator_bound_in_a_query_is_unknown() -> None:
     assert session.shows(locator(2))
 
 
-def test_oldest_locators_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(oracle_lobs, "MAX_LOCATORS", 3)
+def test_oldest_locators_are_forgotten() -> None:
     session = Session()
-    session.query("select note from people", "NOTE", *[lob(locator(at)) for at in range(5)])
-    assert [session.shows(locator(at)) for at in range(5)] == [False, False, True, True, True]
+    session.query("select note from people", "NOTE", *[lob(locator(at)) for at in range(MAX_LOCATORS + 2)])
+    shown = [session.shows(locator(at)) for at in (0, 1, 2, 3, MAX_LOCATORS + 1)]
+    assert shown == [False, False, True, True, True]
 
 
 @pytest.mark.parametrize(("column", "is_shown"), [("note", True), ("secret", False)])
