@@ -225,7 +225,7 @@ class TreeQueries:
 
     def _conditions(self, node: exp.Expr) -> rel.Conditions | None:
         """Return the clauses that only filter or sort."""
-        arguments = [*[node.args.get(name) for name in _CLAUSES], *[join.args.get("on") for join in _joins(node)]]
+        arguments = [*[node.args.get(name) for name in _CLAUSES], *[join.args.get("on") for join in joins_of(node)]]
         clauses = [clause for clause in arguments if isinstance(clause, exp.Expr)]
 
         def conditions(is_needed: bool) -> Sequence[rel.Expression]:
@@ -314,7 +314,7 @@ class TreeQueries:
         return rel.AliasList(self.expressions.table_text(node.alias), columns)
 
 
-def _joins(node: exp.Expr) -> Iterator[exp.Join]:
+def joins_of(node: exp.Expr) -> Iterator[exp.Join]:
     """Return the joins of a query, and those in brackets after FROM."""
     waiting = [node.args.get("from_"), *(node.args.get("joins") or ())]
     while waiting:

@@ -240,7 +240,7 @@ class MssqlRows(Rows):
             self._walk()
         changed = [column for column, new in enumerate(self._new) if new is not None]
         for column in changed:
-            self._came(column)
+            self._came(column)  # so that `_old` has it
         raw = self._raw
         out: list[bytes] = []
         copied = 0

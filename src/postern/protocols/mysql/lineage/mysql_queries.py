@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from postern.inspection.lineage import relations as rel
 from postern.inspection.lineage.scope import NOTHING, Sources, WorkBudget
-from postern.inspection.lineage.tree_translation import FOREIGN, PLAIN, unknown_function_name
+from postern.inspection.lineage.tree_translation import FOREIGN, PLAIN, joins_of, unknown_function_name
 from postern.protocols.mysql.lineage.mysql_builtins import BARE, COUNTING_SETTINGS, LAST_ID, QUOTING_SETTINGS
 from postern.protocols.mysql.lineage.mysql_lineage_catalogue import SessionState
 from postern.protocols.mysql.lineage.mysql_names import column_name
@@ -251,7 +251,7 @@ class MysqlQueries:
 
     def _conditions(self, node: exp.Expr) -> rel.Conditions | None:
         """Return the clauses that only filter or sort. They are not in the result, but their assignments count."""
-        arguments = [*[node.args.get(name) for name in _CLAUSES], *[join.args.get("on") for join in _joins(node)]]
+        arguments = [*[node.args.get(name) for name in _CLAUSES], *[join.args.get("on") for join in joins_of(node)]]
         clauses = [clause for clause in arguments if isinstance(clause, exp.Expr)]
         windows = self.expressions.windows
 
@@ -373,19 +373,6 @@ def _alias(node: exp.Expr) -> rel.AliasList | None:
 
 def _is_clause(node: exp.Expr) -> bool:
     return isinstance(node, exp.Where | exp.Having | exp.Group | exp.Order | exp.Limit | exp.Offset)
-
-
-def _joins(node: exp.Expr) -> Iterator[exp.Join]:
-    """Return the joins of a query, and those in brackets after FROM."""
-    waiting = [node.args.get("from_"), *(node.args.get("joins") or ())]
-    while waiting:
-        join = waiting.pop()
-        if isinstance(join, exp.Join):
-            yield join
-        if isinstance(join, exp.From | exp.Join | exp.Table) or (
-            isinstance(join, exp.Subquery) and isinstance(join.this, exp.Table)
-        ):
-            waiting += [join.this, *(join.args.get("joins") or ())]
 
 
 def _puts(clause: exp.Expr) -> bool:
