@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import oracledb
 import pytest
@@ -197,7 +198,7 @@ TYPES = {
     ),
 }
 # What a rule is about: each column by its name, or e-mail addresses wherever they are.
-ABOUT = {
+ABOUT: dict[str, dict[str, Any]] = {
     "columns": {"columns": tuple(f"typed.c_{name}" for name in TYPES)},
     "values": {"groups": (TypeGroup("CONTACT", (InfoType.EMAIL_ADDRESS,)),)},
 }

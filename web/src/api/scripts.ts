@@ -39,7 +39,10 @@ export interface Script {
 }
 
 // Subtypes of connections whose results are rows; others print text.
-const WITH_ROWS = new Set(["postgres", "mysql", "mongodb", "dynamodb", "cloudwatch", "httpproxy"]);
+const WITH_ROWS = new Set([
+  ...["postgres", "mysql", "mssql", "oracledb", "mongodb"],
+  ...["dynamodb", "cloudwatch", "httpproxy"],
+]);
 
 /** Whether scripts on a connection of this subtype return rows, which `followResults` reads while they run. */
 export function returnsRows(subtype: string): boolean {

@@ -60,3 +60,7 @@ test.each([
 ])("%s: %.40j stays: it is %s", (dialect, script, problem) => {
   expect(formatScript(script, dialect)).toEqual({ text: null, problem });
 });
+
+test.each(["mssql", "oracledb"])("scripts of %s stay as they are", (dialect) => {
+  expect(formatScript("select 1\nGO\nselect 2\n/\n", dialect)).toEqual({ text: null, problem: "language" });
+});

@@ -16,9 +16,12 @@ const OPTIONS = {
   mysql: { dialect: mysql, paramTypes: { named: [":"], positional: true } },
 } as const;
 
+// Their lines with GO and `/` must stay lines.
+const UNFORMATTED = new Set(["mssql", "oracledb"]);
+
 /** Return a script with other white space, or why it must stay as it is. */
 export function formatScript(script: string, dialect: string): Formatted {
-  if (!isSql(dialect)) return { text: null, problem: "language" };
+  if (!isSql(dialect) || UNFORMATTED.has(dialect)) return { text: null, problem: "language" };
   if (script.length > LONGEST) return { text: null, problem: "long" };
   const { dialect: language, paramTypes } = dialect === "mysql" ? OPTIONS.mysql : OPTIONS.postgres;
   let text: string;

@@ -39,3 +39,32 @@ test.each([
 ])("statements of %s", (text, count) => {
   expect(countStatements(text, "postgres")).toBe(count);
 });
+
+const BLOCK = "begin x := 'a;b'; end;";
+
+test.each([
+  ["oracledb", "select 1 from dual; select 2 from dual", ["select 1 from dual", " select 2 from dual"]],
+  [
+    "oracledb",
+    `select 1 from dual;\n${BLOCK}\n/\nselect 2 from dual`,
+    ["select 1 from dual", `\n${BLOCK}\n`, "\nselect 2 from dual"],
+  ],
+  ["oracledb", `declare x varchar2(9); ${BLOCK}`, [`declare x varchar2(9); ${BLOCK}`]],
+  ["oracledb", "create or replace editionable function f return int is begin return 1; end;", undefined],
+  ["oracledb", "with function f return int is begin return 1; end; select f from dual", undefined],
+  ["oracledb", "select '\n/\n;' from dual", undefined],
+  ["oracledb", "select 6 / 2\n/ 3 from dual", undefined],
+  ["oracledb", "create type_list (n int); drop table a", ["create type_list (n int)", " drop table a"]],
+  ["mssql", "select 1; select 2\nGO\nselect 3\ngo 5\n", ["select 1", " select 2\n", "\nselect 3\n"]],
+  ["mssql", "declare @n int = 1; select @n\ngo\nselect 2", ["declare @n int = 1; select @n\n", "\nselect 2"]],
+  ["mssql", "create or alter procedure p as select 1; select 2", undefined],
+  ["mssql", "select [go] from t; -- go\nselect ';'", ["select [go] from t", " -- go\nselect ';'"]],
+  ["mssql", "", []],
+])("statements of %s: %s", (dialect, text, statements = [text]) => {
+  expect(countStatements(text, dialect)).toBe(statements.length);
+  for (const statement of statements) {
+    const start = text.indexOf(statement);
+    const { start: from, end } = statementAt(text, start + statement.length, dialect);
+    expect(text.slice(from, end)).toBe(statement);
+  }
+});

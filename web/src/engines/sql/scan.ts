@@ -1,6 +1,7 @@
 // Which parts of a SQL text are code: quotes and comments are skipped. Enough for an editor's help, not for rules.
 // Scripts for MongoDB, AWS services and HTTP applications have readers of their own.
 
+import { blockSpans } from "./blocks";
 import { commandStatements, hasCommands, spanAt } from "./commands";
 import { requestPlaceholders, requestSpans } from "./requests";
 import { type Span, shellPlaceholders, shellStatementAt, shellStatements } from "./shell";
@@ -61,13 +62,16 @@ export function placeholdersOf(text: string, dialect: string): string[] {
   return [...new Set(names)];
 }
 
-/** Return the statement that the cursor is in, by semicolons in code. */
+/** Return the statement that the cursor is in, by semicolons in code, or as the dialect has it. */
 export function statementAt(text: string, cursor: number, dialect: string): Span {
   if (dialect === "mongodb") return shellStatementAt(text, cursor);
   if (dialect === "httpproxy") return spanAt(requestSpans(text), cursor);
   if (hasCommands(dialect)) return spanAt(commandStatements(text, dialect), cursor);
+  const code = codeOf(text);
+  const spans = blockSpans(text, code, dialect);
+  if (spans) return spanAt(spans, cursor);
   let start = 0;
-  for (const piece of codeOf(text)) {
+  for (const piece of code) {
     for (const match of piece.text.matchAll(/;/g)) {
       const at = piece.start + (match.index ?? 0);
       if (at < cursor) start = at + 1;
@@ -77,13 +81,16 @@ export function statementAt(text: string, cursor: number, dialect: string): Span
   return { start, end: text.length };
 }
 
-/** Return how many statements a script has, by semicolons in code. */
+/** Return how many statements a script has, by semicolons in code, or as the dialect has them. */
 export function countStatements(text: string, dialect: string): number {
   if (dialect === "mongodb") return shellStatements(text).length;
   if (dialect === "httpproxy") return requestSpans(text).length;
   if (hasCommands(dialect)) return commandStatements(text, dialect).length;
-  const code = codeOf(text).map((piece) => piece.text);
+  const code = codeOf(text);
+  const spans = blockSpans(text, code, dialect);
+  if (spans) return spans.length;
   return code
+    .map((piece) => piece.text)
     .join(" ")
     .split(";")
     .filter((statement) => statement.trim() !== "").length;

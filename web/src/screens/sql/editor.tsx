@@ -6,7 +6,7 @@ import {
   completionKeymap,
 } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab, isolateHistory } from "@codemirror/commands";
-import { MySQL, PostgreSQL, sql } from "@codemirror/lang-sql";
+import { MSSQL, MySQL, PLSQL, PostgreSQL, type SQLDialect, sql } from "@codemirror/lang-sql";
 import { HighlightStyle, type Language, syntaxHighlighting } from "@codemirror/language";
 import { EditorState, type Extension } from "@codemirror/state";
 import {
@@ -197,11 +197,13 @@ export function SqlEditor({ label, initial, initialRan, isFocused, dialect, hand
   return <div ref={place} style={{ height: "100%", overflow: "auto" }} />;
 }
 
+const DIALECTS: Readonly<Record<string, SQLDialect>> = { mysql: MySQL, mssql: MSSQL, oracledb: PLSQL };
+
 function languageOf(dialect: string): { language: Language; extensions: Extension } {
   const own = dialect === "mongodb" ? shellLanguage : dialect === "httpproxy" ? requestLanguage : null;
   const language = own ?? (hasCommands(dialect) ? commandLanguage : null);
   if (language) return { language, extensions: [language, placeholder(words.examples[dialect] ?? "")] };
-  const support = sql({ dialect: dialect === "mysql" ? MySQL : PostgreSQL, upperCaseKeywords: false });
+  const support = sql({ dialect: DIALECTS[dialect] ?? PostgreSQL, upperCaseKeywords: false });
   return { language: support.language, extensions: support };
 }
 
