@@ -64,6 +64,7 @@ class MssqlPendingResponse:
         "began",
         "data",
         "declaration",
+        "ended_handles",
         "epoch",
         "exchange",
         "is_bulk_begin",
@@ -90,6 +91,7 @@ class MssqlPendingResponse:
         self.prefix = b""  # tokens for the client before the response
         self.data = b""  # REFUSED: the tokens of the response
         self.is_bulk_begin = False  # if it succeeds, the client sends rows
+        self.ended_handles: list[tuple[int, int]] = []  # role and number of each handle that it ends, once it runs
 
 
 class MssqlResponseQueue:

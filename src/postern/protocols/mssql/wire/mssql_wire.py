@@ -57,6 +57,8 @@ class MssqlWire(MssqlBackend):
         if request.is_login:
             self._opened = [Completed(request.slot.exchange, "OK")]
             return b""
+        for role, number in request.slot.ended_handles:
+            self.queue.forget(role, number)
         self._owe(request.slot)
         raw = request.raw
         if request.resets:
