@@ -12,8 +12,7 @@ from tests.support.protocols import postgres_test_messages as pg
 
 from postern.domain.rules.row_count import RowCount
 from postern.gateway.rules.row_counts import HeldStatement as Statement
-from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
-from postern.protocols.postgres.postgres_row_counts import RowCountEstimates
+from postern.protocols.postgres.postgres_row_counts import postgres_row_counts
 from postern.protocols.postgres.wire.postgres_wire import PostgresWire
 from postern.protocols.refusal_texts import SQL_ASCII
 from postern.protocols.wire_base import TransactionState
@@ -32,9 +31,7 @@ def server(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
 
 
 async def counted(server: PostgresServer, *asked: Statement, standing: TransactionState | None = None) -> RowCount:
-    found = await RowCountEstimates(Watched(), PostgresCounter().plans, LIMITS).of(
-        permit(server), START, asked, standing
-    )
+    found = await postgres_row_counts(Watched(), LIMITS).of(permit(server), START, asked, standing)
     assert found is not None
     return found
 

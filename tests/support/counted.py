@@ -14,7 +14,7 @@ from postern.domain.rules.policy import Policy
 from postern.domain.secret import Secret
 from postern.domain.sessions.session import Verb
 from postern.domain.targets.connection import Connection, ConnectionType
-from postern.protocols.postgres.postgres_row_counts import CountLimits
+from postern.gateway.rules.row_count_estimates import CountLimits
 from postern.relay.relay_target import Start, Target
 from postern.settings import load
 from postern.wiring.processes.worker_process import embedded_agent
