@@ -10,6 +10,7 @@ from postern.domain.text import one_line
 from postern.errors import PosternError
 
 MOST_ROWS = 1_000_000  # counted; what has more has "more than" that
+MOST_CHARACTERS = 10_000  # of a text whose parts are planned
 
 Named = tuple[str, str]
 """A table as a statement names it: its schema, empty where the statement names none, and its name."""

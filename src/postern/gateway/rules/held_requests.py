@@ -230,9 +230,10 @@ class HeldRequests:
                 operation.unsure,
                 operation.types,
                 operation.encoding,
+                parked.request.bound_values(place),
                 operation.exchange,
             )
-            for operation in parked.request.operations
+            for place, operation in enumerate(parked.request.operations)
             if operation.phase is RUN
         ]
         try:

@@ -16,12 +16,11 @@ from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 from postgast import PgQueryError, deparse, pg_query_pb2
 
-from postern.domain.rules.row_count import MOST_ROWS, CountPlans, Named, Uncountable
+from postern.domain.rules.row_count import MOST_CHARACTERS, MOST_ROWS, CountPlans, Named, Uncountable
 from postern.inspection.sql.postgres.postgres_tree import Message, UnreadablePostgres, children, names, node, readings
 from postern.protocols.postgres.dialect.postgres_side_effect_free import check_text, is_calm, qualified_name_of, uses
 from postern.protocols.postgres.queries.postgres_row_counting import PostgresCountPlan
 
-MOST_CHARACTERS: Final = 10_000
 MOST_PARTS: Final = 20
 _ACTIONS: Final = {"UpdateStmt": "UPDATE", "DeleteStmt": "DELETE", "MergeStmt": "MERGE"}
 _CHANGES: Final = frozenset({*_ACTIONS, "InsertStmt"})
