@@ -44,3 +44,12 @@ def _parameter(name: str, value: str | None) -> bytes:
     data = value.encode(t.UTF16, "surrogatepass")
     chunk = len(data).to_bytes(4, "little") + data if data else b""
     return head + len(data).to_bytes(8, "little") + chunk + bytes(4)
+
+
+def encode_typed_statement(statement: str, declaration: str, values: Sequence[tuple[str, bytes]]) -> bytes:
+    """Encode a statement as a call of sp_executesql, with values that are encoded with their types already."""
+    given = [_parameter("", statement)]
+    if values:
+        given.append(_parameter("", declaration))
+    given += [encode_short_text(name) + b"\0" + value for name, value in values]
+    return p.message(p.RPC, _HEADERS + _EXECUTE_SQL + b"".join(given))
