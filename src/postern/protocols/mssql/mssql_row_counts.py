@@ -147,5 +147,6 @@ class MssqlPartCounter:
             async with asyncio.timeout(_STOPPING):
                 while not query.finished:
                     query.feed(await stream.read(query.needs))
+                await self._collect(counting.roll_back(query.transaction), [])
         except TimeoutError:
             raise Unavailable("the target did not stop a query") from None

@@ -11,19 +11,21 @@ from typing import Final
 
 from postern.errors import ProtocolViolation
 from postern.protocols.gateway_queries import Row, TargetRefused
-from postern.protocols.mssql.queries.mssql_own_requests import encode_batch, encode_statement
+from postern.protocols.mssql.queries.mssql_own_requests import NO_TRANSACTION, encode_batch, encode_statement
 from postern.protocols.mssql.recorded.mssql_cells import shown_cell
 from postern.protocols.mssql.wire import mssql_packets as p
 from postern.protocols.mssql.wire import mssql_tokens as k
 from postern.protocols.mssql.wire.mssql_token_reader import ResultRow, TokenReader
 
+_TRANSACTIONS: Final = (k.ENV_BEGIN, k.ENV_COMMIT, k.ENV_ROLLBACK, k.ENV_TRANSACTION_ENDED)
 MAX_TOKEN: Final = 16 << 20  # bytes; a row of a catalogue is far smaller
 
 
 class MssqlExchange:
     """One request and its response: send `start()` to the target, then `feed` its response, until `finished`.
 
-    `error` is the target's first error, or None. The stream is ready for another request afterwards.
+    `error` is the target's first error, or None; `transaction` the number of the transaction that is open then. The
+    stream is ready for another request afterwards.
     """
 
     def __init__(self, message: bytes) -> None:
@@ -35,6 +37,7 @@ class MssqlExchange:
         self._is_acknowledged = False
         self.finished = False
         self.error: TargetRefused | None = None
+        self.transaction = NO_TRANSACTION
 
     @property
     def needs(self) -> int:
@@ -76,6 +79,8 @@ class MssqlExchange:
                 rows.append(tuple([shown_cell(column, cell) for column, cell in zip(*_cells(token), strict=True)]))
             elif isinstance(token, k.MessageToken) and token.code == k.ERROR and self.error is None:
                 self.error = TargetRefused(token.text, f"HY000/{token.number}")
+            elif isinstance(token, k.EnvironmentToken) and token.kind in _TRANSACTIONS:
+                self.transaction = token.new if token.kind == k.ENV_BEGIN else NO_TRANSACTION
             elif isinstance(token, k.DoneToken):
                 self._is_done = token.is_final
                 self._is_acknowledged |= bool(token.status & k.DONE_ATTENTION)
@@ -105,8 +110,8 @@ class MssqlQuery(MssqlExchange):
 class MssqlBatch(MssqlExchange):
     """One batch, whose settings stay in the session."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__(encode_batch(text))
+    def __init__(self, text: str, transaction: bytes = NO_TRANSACTION) -> None:
+        super().__init__(encode_batch(text, transaction))
 
 
 def _cells(row: ResultRow) -> tuple[Sequence[k.MssqlColumn], Sequence[bytes | None]]:

@@ -31,7 +31,7 @@ select has_perms_by_name(db_name(), 'DATABASE', 'VIEW DEFINITION'), schema_name(
 
 # Everything of a name that a FROM can mean, in any schema.
 _TABLES: Final = """
-select cast(o.object_id as varchar(20)), s.name, o.name, rtrim(o.type), convert(varchar(30), o.modify_date, 126),
+select cast(o.object_id as varchar(20)), s.name, o.name, o.type, convert(varchar(30), o.modify_date, 126),
   cast(t.is_external as int), cast(t.is_filetable as int), cast(t.is_remote_data_archive_enabled as int)
 from sys.all_objects o
   join sys.schemas s on s.schema_id = o.schema_id
@@ -42,7 +42,7 @@ order by s.name"""
 _COLUMNS: Final = """
 select c.name, type_name(c.system_type_id), cast(c.is_computed as int), cast(y.is_assembly_type as int),
   cast(c.encryption_type as int)
-from sys.columns c join sys.types y on y.user_type_id = c.user_type_id
+from sys.columns c left join sys.types y on y.user_type_id = c.user_type_id
 where c.object_id = cast(? as int)
 order by c.column_id"""
 
@@ -131,6 +131,11 @@ def settings(lock_timeout: float, session_settings: Sequence[str]) -> MssqlBatch
     return MssqlBatch("; ".join([*session_settings, *own]))
 
 
+def roll_back(transaction: bytes) -> MssqlBatch:
+    """Return the batch that ends a transaction in which a query was stopped. `transaction` is its number."""
+    return MssqlBatch("IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION", transaction)
+
+
 def session() -> MssqlQuery:
     return MssqlQuery(_SESSION)
 
@@ -163,8 +168,9 @@ def found_table(name: Named, rows: Sequence[Row], default_schema: str) -> tuple[
         raise Uncountable(f"there are several tables {table}, and the user's schema decides which one is used")
     (row,) = candidates
     number, own_schema, own_name, kind, _, *elsewhere = row
+    kind = (kind or "").strip()
     if kind != "U":
-        raise Uncountable(f"{shown} is {_KINDS.get(kind or '', _ELSEWHERE[0])}")
+        raise Uncountable(f"{shown} is {_KINDS.get(kind, _ELSEWHERE[0])}")
     if not schema and own_schema not in (default_schema, "dbo"):
         raise Uncountable(f"there is no table {shown}")
     for is_so, what in zip(elsewhere, _ELSEWHERE, strict=True):
@@ -183,9 +189,9 @@ def used_columns(plan: TsqlCountPlan, rows: Sequence[Row]) -> tuple[str, ...]:
     for name, kind, is_computed, is_assembly, encryption in rows:
         if plan.columns is not None and fold_identifier(name or "") not in plan.columns:
             continue
-        if is_computed == "1":
+        if is_computed != "0":
             raise Uncountable(f"its column {name} is computed")
-        if is_assembly == "1" or kind not in _TYPES:
+        if is_assembly != "0" or kind not in _TYPES:
             raise Uncountable(
                 f"its column {name} has the type {kind or 'of a user'}, which is not supported for counting"
             )

@@ -244,7 +244,7 @@ def encode_bound(payload: bytes, declaration: str, parameters: list[RpcParameter
 
 
 def read_bound(data: bytes) -> tuple[str, list[RpcParameter]]:
-    """Return the declaration and the values. Raises ProtocolViolation."""
+    """Return the declaration and the values, from the result of `encode_bound`."""
     pos: i64 = 4 + uint32(data, 0)
     declaration = data[4:pos].decode(t.UTF16, "replace")
     end: i64 = len(data)
