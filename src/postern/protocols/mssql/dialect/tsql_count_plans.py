@@ -82,11 +82,11 @@ def tsql_count_plans(text: str) -> CountPlans[TsqlCountPlan]:
         if action:
             plan = _plan(tokens, action)
             if has_control:
-                plan = _failed(plan, "it depends on control flow (IF, WHILE, TRY) whether and how often it runs")
+                plan = _refuse(plan, "it depends on control flow (IF, WHILE, TRY) whether and how often it runs")
             elif stirs:
-                plan = _failed(plan, "earlier statements can change its meaning")
+                plan = _refuse(plan, "earlier statements can change its meaning")
             elif not assigned.isdisjoint(plan.variables):
-                plan = _failed(plan, "it uses a variable that earlier statements assign")
+                plan = _refuse(plan, "it uses a variable that earlier statements assign")
             parts.append(plan)
         else:
             stirs |= _stirs(tokens)
@@ -101,7 +101,7 @@ def _unknown(why: str) -> CountPlans[TsqlCountPlan]:
     return CountPlans((TsqlCountPlan(_EVERYTHING, ("", ""), why),), True, True)
 
 
-def _failed(plan: TsqlCountPlan, why: str) -> TsqlCountPlan:
+def _refuse(plan: TsqlCountPlan, why: str) -> TsqlCountPlan:
     return plan if plan.why_not else TsqlCountPlan(plan.action, plan.target, why)
 
 

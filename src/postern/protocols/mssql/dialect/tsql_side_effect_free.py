@@ -132,6 +132,11 @@ class TsqlUses:
     exposed: list[tuple[str, Named | None]] = field(default_factory=list)  # of tables without alias: their names
 
 
+def fold_name(name: str) -> str:
+    """Return a name in a form that is the same for all names which some server takes for the same."""
+    return fold_identifier(name)
+
+
 def quote(name: str) -> str:
     return "[" + name.replace("]", "]]") + "]"
 
@@ -197,7 +202,7 @@ class TsqlQueryReader:
         self.pos += 1
         return text
 
-    def dotted(self) -> list[str]:
+    def name_parts(self) -> list[str]:
         parts = [self.name()]
         while self.key() == ".":
             self.pos += 1
@@ -211,7 +216,7 @@ class TsqlQueryReader:
             raise Uncountable("it uses a table variable")
         if self.key() in ("OPENQUERY", "OPENROWSET", "OPENDATASOURCE"):
             raise Uncountable("it reads from another server")
-        parts = self.dotted()
+        parts = self.name_parts()
         if parts[-1].startswith("#"):
             raise Uncountable(f"{parts[-1]} is a temporary table of a session")
         if len(parts) > 2:
@@ -241,9 +246,9 @@ class TsqlQueryReader:
         if self.take("ORDER"):
             self.expect("BY")
             self.emit("ORDER BY")
-            self._ordered()
+            self._order_list()
 
-    def _ordered(self) -> None:
+    def _order_list(self) -> None:
         while True:
             self.expression(frozenset({",", "ASC", "DESC"}))
             if self.key() in ("ASC", "DESC"):
@@ -341,7 +346,7 @@ class TsqlQueryReader:
 
     def _source(self, found: list[TableSource]) -> None:
         if self.key() == "(":
-            self._bracketed(found)
+            self._bracket_source(found)
             return
         if self.key() in _ROWSETS and self.key(1) == "(":
             self.usage.functions.add(self.key())
@@ -371,7 +376,7 @@ class TsqlQueryReader:
         self.emit(TablePiece(name, source.exposed))
         return source
 
-    def _bracketed(self, found: list[TableSource]) -> None:
+    def _bracket_source(self, found: list[TableSource]) -> None:
         self.expect("(")
         self.emit("(")
         ahead = 0

@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from postern.domain.rules.row_count import Named, Uncountable
-from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.protocols.gateway_queries import Row
 from postern.protocols.mssql.dialect.tsql_count_plans import TsqlCountPlan
-from postern.protocols.mssql.dialect.tsql_side_effect_free import TYPES, FoundTable
+from postern.protocols.mssql.dialect.tsql_side_effect_free import TYPES, FoundTable, fold_name
 from postern.protocols.mssql.queries.mssql_own_requests import encode_typed_statement
 from postern.protocols.mssql.queries.mssql_query import MssqlBatch, MssqlExchange, MssqlQuery
 from postern.protocols.mssql.wire import mssql_requests as r
@@ -160,7 +159,7 @@ def found_table(name: Named, rows: Sequence[Row], default_schema: str) -> tuple[
     # Views of the server need their schema, except for old ones.
     candidates = [row for row in rows if row[1] not in ("sys", "INFORMATION_SCHEMA") or (row[2] or "")[:3] == "sys"]
     if schema:
-        candidates = [row for row in rows if fold_identifier(row[1] or "") == fold_identifier(schema)]
+        candidates = [row for row in rows if fold_name(row[1] or "") == fold_name(schema)]
     shown = ".".join(filter(None, name))
     if not candidates:
         raise Uncountable(f"there is no table {shown}")
@@ -187,7 +186,7 @@ def used_columns(plan: TsqlCountPlan, rows: Sequence[Row]) -> tuple[str, ...]:
     """Return the columns of a table that the count can use, from the rows of `columns`. Raises Uncountable."""
     names = []
     for name, kind, is_computed, is_assembly, encryption in rows:
-        if plan.columns is not None and fold_identifier(name or "") not in plan.columns:
+        if plan.columns is not None and fold_name(name or "") not in plan.columns:
             continue
         if is_computed != "0":
             raise Uncountable(f"its column {name} is computed")
@@ -236,7 +235,7 @@ def read_notes(plan: TsqlCountPlan, table: str, rows: Sequence[Row]) -> tuple[st
 
 
 def _cascades(plan: TsqlCountPlan, column: str, update: str, delete: str) -> bool:
-    changes_key = update != "0" and plan.action != "DELETE" and fold_identifier(column) in plan.sets
+    changes_key = update != "0" and plan.action != "DELETE" and fold_name(column) in plan.sets
     return changes_key or (delete != "0" and plan.action != "UPDATE")
 
 

@@ -20,7 +20,7 @@ from collections import deque
 from typing import Final
 
 from postern.errors import ProtocolViolation
-from postern.protocols.mssql.wire.mssql_session_texts import NO_USE, SessionTexts
+from postern.protocols.mssql.wire.mssql_session_texts import NO_USE, MssqlSessionTexts
 
 # Kinds of entries
 REQUEST: Final = 0
@@ -126,7 +126,7 @@ class MssqlResponseQueue:
         self.exchange = 0
         self.in_transaction = False
         self.bulk_allowed = False  # the target waits for the rows of a bulk load
-        self.session = SessionTexts()
+        self.session = MssqlSessionTexts()
         self.reset_status = 0  # bits of a reset that the next forwarded request has to bring
 
     def next_exchange(self) -> int:

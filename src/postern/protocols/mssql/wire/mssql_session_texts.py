@@ -41,7 +41,7 @@ def _simple_letters(text: str) -> str:
     return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).lower()
 
 
-class SessionTexts:
+class MssqlSessionTexts:
     """The state of one session, as far as its own requests tell. `database` is the one that the server has reported, if
     that is not the login's. `is_lost`: settings are unknown. `is_switched`: it may have another user."""
 
