@@ -53,7 +53,11 @@ MAY_SET = [
     "\uff33\uff25\uff34 rowcount 5",
     "update t set a = 1; set rowcount 5",
     "update t set /* x */ a = 1",
-    "exec('set rowcount 5')",
+    "select ''set rowcount 5",
+    "select 'a''b' set rowcount 5",
+    "select [']set rowcount 5 --']",
+    "-- it's\nset rowcount 5 --'",
+    "/* ' */ set rowcount 5 /* ' */",
 ]
 SETS_NOTHING = [
     "select 1",
@@ -66,6 +70,7 @@ SETS_NOTHING = [
     "set transaction isolation level serializable",
     "select asset, settings, [offset] from t order by 1 offset 5 rows",
     "set textsize 2147483647",
+    "insert into t values ('how it''s set up', [set])",
 ]
 
 

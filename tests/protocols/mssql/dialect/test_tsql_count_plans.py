@@ -137,6 +137,9 @@ UNCOUNTED = {
     "delete t where current of c": "at a cursor",
     "delete t from u": "its target is not a table of its FROM",
     "delete t from t a join t b on a.id = b.id": "it is unclear which table",
+    "delete d from (select id from u) d join dbo.d x on x.id = d.id": "its target is not a table of its FROM",
+    "delete t option (recompile) x": "not supported for counting (X)",
+    "delete t option (recompile": "its end",
     "delete t from hr.t join dbo.t on 1 = 1": "it is unclear which table",
     "delete t where hr.u.id = 1": "it is unclear which table hr.u is",
     "delete t where exists (select 1 from u t where dbo.t.id = 1)": "it is unclear which table dbo.t is",
@@ -230,6 +233,17 @@ SETTINGS = {
     ("set rowcount 10", "set rowcount 0"): [],
     ("set transaction isolation level snapshot", "set textsize 1; set statistics io on", "set fmtonly off"): [],
     ("update t set a = 1; select 1", "create procedure p as set dateformat dmy"): [],
+    (
+        "set ansi_nulls on set ansi_null_dflt_on on set ansi_warnings on set cursor_close_on_commit off set datefirst 7"
+        " set dateformat mdy set implicit_transactions off set language us_english set textsize 2147483647"
+        " set transaction isolation level read committed set xact_abort off",
+    ): [
+        "SET ANSI_NULLS ON",
+        "SET ANSI_WARNINGS ON",
+        "SET DATEFIRST 7",
+        "SET DATEFORMAT MDY",
+        "SET LANGUAGE N'us_english'",
+    ],
     ("/* x */ set /* y */ quoted_identifier -- z\n off",): ["SET QUOTED_IDENTIFIER OFF"],
 }
 

@@ -179,7 +179,7 @@ class _Planner:
             self._limit = min(reader.row_limit(), self._limit)
         rows = self._merged_rows() if self._action == "MERGE" else self._changed_rows()
         if reader.take("OPTION"):
-            self._skip_until(frozenset())
+            reader.skip_brackets()
         reader.finish()
         usage = reader.usage
         check_qualifiers(usage)
@@ -287,7 +287,8 @@ class _Planner:
         by_alias = [source for source in sources if not schema and fold_identifier(source.alias) == folded]
         by_name = [source for source in sources if not source.alias and is_same(source)]
         by_table = [source for source in sources if is_same(source)]
-        found = by_alias or by_name or by_table
+        is_exposed = any(exposed == folded for exposed, _ in self._reader.usage.exposed)  # as the alias of a query
+        found = by_alias or by_name or ([] if is_exposed else by_table)
         if not found:
             raise Uncountable("its target is not a table of its FROM")
         if len(found) > 1:

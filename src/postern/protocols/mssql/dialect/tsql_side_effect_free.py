@@ -449,12 +449,17 @@ class TsqlQueryReader:
         if self.take("="):
             self.pos += self.key() != "("
         if self.key() == "(":
-            depth = 0
-            while not self.is_end:
-                depth += (self.key() == "(") - (self.key() == ")")
-                self.pos += 1
-                if not depth:
-                    return
+            self.skip_brackets()
+
+    def skip_brackets(self) -> None:
+        """Skip what stands in brackets, of which nothing matters."""
+        self.expect("(")
+        depth = 1
+        while depth:
+            if self.is_end:
+                raise Uncountable(self._problem())
+            depth += (self.key() == "(") - (self.key() == ")")
+            self.pos += 1
 
     # Expressions
 

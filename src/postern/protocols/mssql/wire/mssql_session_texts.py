@@ -33,6 +33,8 @@ _SWITCH: Final = re.compile(
     r"setuser|revert|approle|exec(?:ute)?\s*(?:/\*|--|(?<=\s)as(?!\w)|@(?![\w@#$]+\s*=\s*[\w\[]))"
 )
 _USE: Final = re.compile(r"use(?![\w@#$])")
+# Without comments, quotes and brackets end where a server ends them.
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]")
 _FIRST_USE: Final = re.compile(r"\s*use\s+(?:\[[^\]]*\]|[a-z_][\w@#$]*)\s*(?:;|$|\n)")
 
 
@@ -68,6 +70,8 @@ class MssqlSessionTexts:
             self.is_lost = True
         if "set" not in simple or _SET.search(simple) is None:
             return False
+        if "--" not in simple and "/*" not in simple and _SET.search(_QUOTED.sub("[]", simple)) is None:
+            return False  # the word is within a text
         self._size += len(text) if self._texts.pop(text, None) is None else 0
         self._texts[text] = True  # as the last one
         if len(self._texts) > MAX_TEXTS or self._size > MAX_CHARACTERS:
