@@ -231,7 +231,6 @@ class HeldRequests:
                 operation.types,
                 operation.encoding,
                 parked.request.bound_values(place),
-                operation.exchange,
             )
             for place, operation in enumerate(parked.request.operations)
             if operation.phase is RUN

@@ -124,14 +124,13 @@ class RowCountEstimates(Generic[PlanT]):
     ) -> tuple[list[tuple[PlanT, HeldStatement]], bool]:
         """Return the plans, and True if any effect is not counted."""
         parts: list[tuple[PlanT, HeldStatement]] = []
-        more, stirred = False, None
+        more = stirs = False
         for statement in dict.fromkeys(statements):
             plans = self._method.plans(statement)
-            why = _UNSETTLED if unsettled else _STIRRED if stirred is not None and stirred < statement.exchange else ""
+            why = _UNSETTLED if unsettled else _STIRRED if stirs else ""
             parts += [(replace(plan, why_not=plan.why_not or why), statement) for plan in plans.parts]
             more |= plans.more
-            if plans.stirs and stirred is None:
-                stirred = statement.exchange
+            stirs |= plans.stirs
         return parts, more
 
     async def _count_parts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from postern.domain.rules.permit import Permit
@@ -24,7 +24,6 @@ class HeldStatement:
     types: tuple[int, ...] = ()
     encoding: str = "utf-8"
     bound: bytes = b""
-    exchange: int = field(default=0, compare=False)
 
 
 class RowCounter(Protocol):
