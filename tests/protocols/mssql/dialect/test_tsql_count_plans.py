@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from postern.domain.rules.row_count import Uncountable
+from postern.inspection.sql.sql_parser import unknown
+from postern.inspection.sql.sql_tokens import words_of
+from postern.protocols.mssql.dialect import tsql_count_plans as tsql_count_plans_module
+from postern.protocols.mssql.dialect.tsql_batches import only_batch, statements
 from postern.protocols.mssql.dialect.tsql_count_plans import TsqlCountPlan, tsql_count_plans
 from postern.protocols.mssql.dialect.tsql_settings import UNKNOWN, read_settings
 from postern.protocols.mssql.dialect.tsql_side_effect_free import FoundTable
@@ -216,6 +222,49 @@ def test_text_without_countable_parts_has_no_plan(text: str) -> None:
 def test_text_that_cannot_be_read_says_why(text: str, why: str) -> None:
     (plan,) = tsql_count_plans(text).parts
     assert why in plan.why_not
+
+
+WORDS = words_of(
+    """
+    id name t u [a]]b] @p 1 0x1F 'x' N'y''z' $1.5 = <> + - * ( ) , . and or not in like is null between case when then
+    else end exists select from where join left right on group by having order top union all values as cast convert len
+    count max string_split over into exec execute insert update set ; -- /* */ # @@spid option with nolock readpast int
+    cross apply distinct collate any some dbo openquery next value for begin commit merge using matched delete output if
+    """
+)
+FORBIDDEN = words_of(
+    "INSERT UPDATE DELETE MERGE EXEC EXECUTE INTO SET OPENQUERY BEGIN COMMIT OUTPUT DECLARE USE IF FOR"
+)
+STARTS = [
+    "delete t where ",
+    "delete t from t ",
+    "update t set id = 1 where ",
+    "merge t using ",
+    "with c as (",
+    "delete ",
+]
+
+
+@given(st.sampled_from(STARTS), st.lists(st.sampled_from(sorted(WORDS)), max_size=14))
+def test_attack_count_query_of_any_text_is_one_query_that_only_reads(start: str, words: list[str]) -> None:
+    for plan in tsql_count_plans(start + " ".join(words)).parts:
+        if plan.why_not:
+            continue
+        try:
+            query = plan.query({name: FoundTable("dbo", name[1], ("id",)) for name in plan.tables})
+        except Uncountable:
+            continue
+        (tokens,) = statements(only_batch(query))
+        assert FORBIDDEN.isdisjoint(token.key for token in tokens)
+        assert tokens[0].key in ("SELECT", "WITH")
+
+
+def test_attack_query_that_two_readers_understand_differently_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of("delete t")
+    for found in ((), (unknown("x"),), (unknown("x"), unknown("x"))):
+        monkeypatch.setattr(tsql_count_plans_module, "judge_text", lambda *_, found=found: found)
+        with pytest.raises(Uncountable, match="could not be verified"):
+            plan.query({("", "t"): FoundTable("dbo", "t")})
 
 
 SETTINGS = {

@@ -14,10 +14,11 @@ from functools import partial
 from typing import Final
 
 from postern.domain.rules.row_count import MOST_CHARACTERS, MOST_ROWS, CountPlan, CountPlans, Named, Uncountable
+from postern.domain.rules.statement import Effect
 from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.inspection.sql.sql_tokens import SqlToken, UnreadableSql, key_at, words_of
 from postern.protocols.mssql.dialect.tsql_batches import only_batch, statements
-from postern.protocols.mssql.dialect.tsql_parser import creates_code
+from postern.protocols.mssql.dialect.tsql_parser import creates_code, judge_text
 from postern.protocols.mssql.dialect.tsql_side_effect_free import (
     MARK,
     TARGET,
@@ -50,7 +51,8 @@ class TsqlCountPlan(CountPlan):
     `tables` are all that it reads, `target` one of them; `columns` are the folded names of columns that it may read,
     None for all. `functions` are names of the server's own. `sets` are the folded names of columns that it would
     change. `variables` are the parameters that the query takes. `is_folded`: names were taken for the same although
-    their case differs. `query` makes the query, given the tables: one row with one number, `MOST_ROWS` + 1 for more.
+    their case differs. `query` makes the query, given the tables, and raises
+    Uncountable: one row with one number, `MOST_ROWS` + 1 for more.
     """
 
     tables: tuple[Named, ...] = ()
@@ -159,6 +161,15 @@ def _plan(tokens: Sequence[SqlToken], action: str) -> TsqlCountPlan:
         return TsqlCountPlan(action, planner.target, "it is nested too deeply")
 
 
+def _render_query(pieces: Sequence[Piece], tables: Tables) -> str:
+    """Return the text of a query, once the parser of rules has found that it only reads. Raises Uncountable."""
+    text = render_pieces(pieces, tables)
+    found = judge_text(text, None)
+    if len(found) != 1 or found[0].effects != {Effect.READ}:
+        raise Uncountable("its count query could not be verified")
+    return text
+
+
 class _Planner:
     """Plans the count of one statement."""
 
@@ -201,7 +212,7 @@ class _Planner:
             sets=frozenset(self._sets),
             variables=tuple(usage.variables),
             is_folded=usage.is_folded,
-            query=partial(render_pieces, query),
+            query=partial(_render_query, query),
         )
 
     def _with(self) -> list[Piece]:
