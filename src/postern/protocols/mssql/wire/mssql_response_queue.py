@@ -20,6 +20,7 @@ from collections import deque
 from typing import Final
 
 from postern.errors import ProtocolViolation
+from postern.protocols.mssql.wire.mssql_session_texts import NO_USE, MssqlSessionTexts
 
 # Kinds of entries
 REQUEST: Final = 0
@@ -68,11 +69,14 @@ class MssqlPendingResponse:
         "epoch",
         "exchange",
         "is_bulk_begin",
+        "is_setting",
         "kind",
         "outputs",
         "prefix",
         "prepared",
+        "resets",
         "text",
+        "use",
         "variables",
     )
 
@@ -92,6 +96,9 @@ class MssqlPendingResponse:
         self.data = b""  # REFUSED: the tokens of the response
         self.is_bulk_begin = False  # if it succeeds, the client sends rows
         self.ended_handles: list[tuple[int, int]] = []  # role and number of each handle that it ends, once it runs
+        self.is_setting = False  # the request may set options of the session
+        self.resets = False  # the request begins with a reset of the session
+        self.use: int = NO_USE  # what the request does with the session's database
 
 
 class MssqlResponseQueue:
@@ -104,6 +111,7 @@ class MssqlResponseQueue:
         "exchange",
         "in_transaction",
         "reset_status",
+        "session",
         "slots",
         "statements",
         "texts",
@@ -120,6 +128,7 @@ class MssqlResponseQueue:
         self.exchange = 0
         self.in_transaction = False
         self.bulk_allowed = False  # the target waits for the rows of a bulk load
+        self.session = MssqlSessionTexts()
         self.reset_status = 0  # bits of a reset that the next forwarded request has to bring
 
     def next_exchange(self) -> int:
@@ -156,6 +165,7 @@ class MssqlResponseQueue:
         self.cursors.clear()
         self.texts = 0
         self.bulk_allowed = False
+        self.session.reset()
 
     @property
     def owes(self) -> bool:
