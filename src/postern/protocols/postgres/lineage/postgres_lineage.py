@@ -102,7 +102,7 @@ def _catalogue(schema: TargetSchema) -> PostgresLineageCatalogue:
                 return list(reader.read(statements[0]).outs or [UNKNOWN])
             outs = [Out(name, catalogue.family(relation, name)) for name in relation.columns if name]
             return reader.expression(statements[0]["SelectStmt"]["targetList"][0], outs)
-        except (UnreadablePostgres, TooMuch, RecursionError):
+        except UnreadablePostgres:
             return [UNKNOWN]
 
     catalogue = PostgresLineageCatalogue(schema, define)
