@@ -625,6 +625,7 @@ class OracleBackend(Wire):
         if self._buf[int(reader.pos)] == LONG:
             reader.skip(1)
             self._in_chunks = True
+            self._chunk_left = 0
             self._lob_size = 0
             self._lob = [] if is_wanted else None
             if is_wanted:
