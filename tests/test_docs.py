@@ -47,6 +47,10 @@ def test_the_table_of_the_states_of_reviews_is_up_to_date() -> None:
     assert page == generate_docs.reviews_page(page), "run `make docs`"
 
 
+def test_the_facts_of_protocols_in_the_web_application_are_up_to_date() -> None:
+    assert generate_docs.PROTOCOL_FACTS.read_text() == generate_docs.protocol_facts(), "run `make docs`"
+
+
 def test_the_table_of_the_states_of_reviews_has_each_of_them_and_each_transition() -> None:
     table = generate_docs.states_table()
     assert all(f"`{status}`" in table for status in ReviewStatus)

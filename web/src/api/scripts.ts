@@ -1,6 +1,7 @@
 // Running a script, and what comes of it: results, an error, or a review that it waits for.
 
 import { queryOptions } from "@tanstack/react-query";
+import { PROTOCOLS } from "../engines/protocols";
 import {
   type ResultLine,
   type ResultStream,
@@ -38,12 +39,9 @@ export interface Script {
   parameters?: Record<string, string | null>;
 }
 
-// Subtypes of connections whose results are rows; others print text.
-const WITH_ROWS = new Set(["postgres", "mysql", "mongodb", "dynamodb", "cloudwatch", "httpproxy"]);
-
 /** Whether scripts on a connection of this subtype return rows, which `followResults` reads while they run. */
 export function returnsRows(subtype: string): boolean {
-  return WITH_ROWS.has(subtype);
+  return factsOf(subtype)?.hasRows ?? false;
 }
 
 /** Whether sessions of this subtype are HTTP exchanges, which can be downloaded as an HTTP archive. */
@@ -51,11 +49,13 @@ export function isHttp(subtype: string): boolean {
   return subtype === "httpproxy";
 }
 
-const OPAQUE = new Set(["tcp"]); // subtypes whose bytes Postern passes on unread
-
 /** Whether connections of this subtype only pass bytes on: no scripts, and a local port or a certificate to connect. */
 export function isOpaque(subtype: string): boolean {
-  return OPAQUE.has(subtype);
+  return factsOf(subtype)?.isOpaque ?? false;
+}
+
+function factsOf(subtype: string) {
+  return PROTOCOLS[subtype as keyof typeof PROTOCOLS] as { hasRows: boolean; isOpaque: boolean } | undefined;
 }
 
 /** Whether sessions of this subtype show what a terminal would. */

@@ -1,6 +1,7 @@
 // What to offer at the cursor of a SQL text, from the names of the database: columns of the statement's tables first.
 
 import { hasCommands } from "./commands";
+import { type SqlDialect, sqlDialectOf } from "./dialects";
 import { codeOf, statementAt } from "./scan";
 import { quoteShell } from "./shell";
 
@@ -34,23 +35,21 @@ export class Names {
   }
 }
 
-const NAME = String.raw`(?:"[^"]+"|${"`"}[^${"`"}]+${"`"}|[A-Za-z_]\w*)`;
+const NAME = String.raw`(?:"[^"]+"|${"`"}[^${"`"}]+${"`"}|\[[^\]]+\]|[A-Za-z_#][\w$#]*)`;
+// What can follow a table and is not its alias.
+const NO_ALIAS =
+  "where|on|join|left|right|inner|outer|full|cross|natural|group|order|limit|set|values|union|using|as|returning|having|from|with";
 const SOURCE = new RegExp(
-  String.raw`\b(?:from|join|update|into|,)\s+(${NAME})(?:\.(${NAME}))?(?:\s+(?:as\s+)?(${NAME}))?`,
+  String.raw`\b(?:from|join|update|into|,)\s+(${NAME})(?:\.(${NAME}))?(?:\s+(?:as\s+)?(?!(?:${NO_ALIAS})\b)(${NAME}))?`,
   "gi",
 );
-const WORDS = new Set(
-  "where on join left right inner outer full cross natural group order limit set values union using as returning having".split(
-    " ",
-  ),
-);
-const QUALIFIED = /([A-Za-z_]\w*|"[^"]+")\.(\w*)$/;
+const QUALIFIED = /([A-Za-z_#][\w$#]*|"[^"]+"|\[[^\]]+\])\.(\w*)$/;
 
 /** Return what fits at `cursor`. Names that begin with what is typed are chosen by the editor. */
-export function suggest(text: string, cursor: number, names: Names): Suggestion[] {
-  const { start, end } = statementAt(text, cursor, "postgres");
+export function suggest(text: string, cursor: number, names: Names, dialect: string): Suggestion[] {
+  const { start, end } = statementAt(text, cursor, dialect);
   const statement = text.slice(start, end);
-  const sources = sourcesOf(statement, names);
+  const sources = sourcesOf(statement, names, dialect);
   const qualified = QUALIFIED.exec(text.slice(start, cursor));
   if (qualified) return qualifiedBy(bare(qualified[1] ?? ""), sources, names);
   const columns = [...sources.values()].flat().flatMap(columnsOf);
@@ -58,9 +57,9 @@ export function suggest(text: string, cursor: number, names: Names): Suggestion[
 }
 
 /** Return the tables of a statement by the names that its columns can be qualified by. */
-function sourcesOf(statement: string, names: Names): Map<string, Table[]> {
+function sourcesOf(statement: string, names: Names, dialect: string): Map<string, Table[]> {
   const sources = new Map<string, Table[]>();
-  const code = codeOf(statement)
+  const code = codeOf(statement, dialect)
     .map((piece) => piece.text)
     .join(" ");
   for (const [, first = "", second, alias] of code.matchAll(SOURCE)) {
@@ -68,7 +67,7 @@ function sourcesOf(statement: string, names: Names): Map<string, Table[]> {
     const tables = names.find(name, schema);
     if (tables.length === 0) continue;
     sources.set(name.toLowerCase(), tables);
-    if (alias !== undefined && !WORDS.has(alias.toLowerCase())) sources.set(bare(alias).toLowerCase(), tables);
+    if (alias !== undefined) sources.set(bare(alias).toLowerCase(), tables);
   }
   return sources;
 }
@@ -93,13 +92,27 @@ function unique(suggestions: Suggestion[]): Suggestion[] {
 }
 
 function bare(name: string): string {
-  return /^["`]/.test(name) ? name.slice(1, -1) : name;
+  return /^["`[]/.test(name) ? name.slice(1, -1) : name;
 }
+
+interface Quoting {
+  /** Names that mean themselves without quotes. */
+  plain: RegExp;
+  quote: (name: string) => string;
+}
+
+const inQuotes = (name: string) => `"${name.replaceAll('"', '""')}"`;
+const QUOTING: Record<SqlDialect, Quoting> = {
+  postgres: { plain: /^[a-z_][a-z0-9_]*$/, quote: inQuotes },
+  mysql: { plain: /^[a-z_][a-z0-9_]*$/, quote: (name) => `\`${name.replaceAll("`", "``")}\`` },
+  mssql: { plain: /^[A-Za-z_][A-Za-z0-9_]*$/, quote: (name) => `[${name.replaceAll("]", "]]")}]` },
+  oracledb: { plain: /^[A-Z][A-Z0-9_$#]*$/, quote: inQuotes }, // others are read in capitals
+};
 
 /** Return a name as it is written in a statement: in quotes where it must be. */
 export function quoteName(name: string, dialect: string): string {
   if (dialect === "mongodb") return quoteShell(name);
   if (hasCommands(dialect)) return name;
-  if (/^[a-z_][a-z0-9_]*$/.test(name)) return name;
-  return dialect === "mysql" ? `\`${name.replaceAll("`", "``")}\`` : `"${name.replaceAll('"', '""')}"`;
+  const { plain, quote } = QUOTING[sqlDialectOf(dialect)];
+  return plain.test(name) ? name : quote(name);
 }

@@ -29,6 +29,28 @@ const ODD: Record<string, string[]> = {
     "insert into t(a,b) values (1,2),(3,4) on duplicate key update a=values(a)",
     "select /*+ MAX_EXECUTION_TIME(1000) */ a /*! , b */ from t -- end",
   ],
+  mssql: [
+    "select top (5) a,[b c],@d from dbo.[Order Items] where x=:id and n=N'it''s'",
+    "declare @a int=1; set @a+=1; select @a as [x]",
+    "select 1\nGO\nselect 2\nGO 3\nselect 4",
+    "select a from t with (nolock) where b in (select c from #t) option (recompile)",
+    "with x as (select 1 as n) merge into t using x on t.a=x.n when matched then update set b=2 output inserted.a;",
+    "select a /* b /* c */ d */ from t -- e",
+    "select $1.5,0xFF,1e-5,a%2,-1 from t for json path",
+    "insert into t(a) output inserted.id values (1),(2)",
+    "begin try exec dbo.p @a=1,@b='x'; end try begin catch throw; end catch",
+    "select cast(a as decimal(10,2)),convert(varchar(10),b,112) from t cross apply f(t.a) g",
+  ],
+  oracledb: [
+    "select a,:b,q'[it's]' from shop.orders o where o.id=:1 and c=d(+)",
+    "select * from (select rownum n,t.* from t) where n<=10 connect by prior a=b start with a is null",
+    "merge into t using s on (t.a=s.a) when matched then update set b=1 when not matched then insert (a) values (s.a)",
+    "begin x:=1; update t set a=a+1 where b=:c returning a into :d; end;\n/\nselect 1 from dual",
+    "select /*+ full(t) */ a from t -- end",
+    "select sum(a) over (partition by b order by c rows between 1 preceding and current row) from t",
+    "select \"Weird Name\",a||b,2**3,date '2024-01-01',1.5f from t fetch first 5 rows only",
+    "create or replace procedure p(a in number) is b number; begin null; end;",
+  ],
 };
 
 const ALL = Object.entries(ODD).flatMap(([dialect, scripts]) => scripts.map((script) => [dialect, script] as const));

@@ -1,7 +1,7 @@
 // Formats scripts. It is loaded when it is used first: the formatter is larger than the rest of an editor's help.
 
-import { formatDialect, mysql, postgresql } from "sql-formatter";
-import { isSql } from "./scan";
+import { type DialectOptions, formatDialect, mysql, plsql, postgresql, transactsql } from "sql-formatter";
+import { isSql, type SqlDialect, sqlDialectOf } from "./dialects";
 import { meanTheSame } from "./tokens";
 
 const LONGEST = 50_000; // characters; a longer script would stop the page for more than a second
@@ -11,22 +11,25 @@ const LONGEST = 50_000; // characters; a longer script would stop the page for m
 export type FormatProblem = "long" | "unreadable" | "changed" | "language";
 export type Formatted = { text: string; problem: null } | { text: null; problem: FormatProblem };
 
-const OPTIONS = {
+interface Language {
+  dialect: DialectOptions;
+  paramTypes: { named: (":" | "@" | "$")[]; numbered?: (":" | "?" | "$")[]; positional?: boolean };
+}
+
+const LANGUAGES: Record<SqlDialect, Language> = {
   postgres: { dialect: postgresql, paramTypes: { named: [":"], numbered: ["$"] } },
   mysql: { dialect: mysql, paramTypes: { named: [":"], positional: true } },
-} as const;
+  mssql: { dialect: transactsql, paramTypes: { named: [":", "@"] } },
+  oracledb: { dialect: plsql, paramTypes: { named: [":"], numbered: [":"] } },
+};
 
 /** Return a script with other white space, or why it must stay as it is. */
 export function formatScript(script: string, dialect: string): Formatted {
   if (!isSql(dialect)) return { text: null, problem: "language" };
   if (script.length > LONGEST) return { text: null, problem: "long" };
-  const { dialect: language, paramTypes } = dialect === "mysql" ? OPTIONS.mysql : OPTIONS.postgres;
   let text: string;
   try {
-    text = formatDialect(script, {
-      dialect: language,
-      paramTypes: { ...paramTypes, named: [...paramTypes.named] } as never,
-    });
+    text = formatDialect(script, LANGUAGES[sqlDialectOf(dialect)]);
   } catch {
     return { text: null, problem: "unreadable" };
   }

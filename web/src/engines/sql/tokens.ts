@@ -1,6 +1,8 @@
 // The tokens of a SQL text, exactly as a database reads them: to tell whether two texts mean the same. `scan.ts` is for
 // help while typing, and knows no dialects.
 
+import { type SqlDialect, sqlDialectOf } from "./dialects";
+
 export interface Tokens {
   /** All but white space and comments, in order; white space that has a meaning is a token of its own. */
   code: string[];
@@ -8,7 +10,8 @@ export interface Tokens {
   comments: string[];
 }
 
-type Kind = "space" | "comment" | "text" | "code";
+/** `line`: alone on its line, which gives it its meaning. */
+type Kind = "space" | "comment" | "text" | "code" | "line";
 type Rule = readonly [kind: Kind, pattern: RegExp];
 
 const NUMBER = /(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?[\p{L}\p{N}_$]*/iuy;
@@ -47,19 +50,66 @@ const MYSQL: readonly Rule[] = [
   ["code", /<=>|->>|->|:=|<=|>=|<>|!=|\|\||&&|<<|>>/y],
 ];
 
+const MSSQL: readonly Rule[] = [
+  SPACE,
+  ["comment", /--[^\n]*/y],
+  ["line", /(?<=(?:^|\n)[ \t]*)go(?:[ \t]+\d+)?(?=[ \t\r]*(?:\n|--|$))/iy],
+  ["text", /n?'(?:[^']|'')*(?:'|$)/iy],
+  ["code", /"(?:[^"]|"")*(?:"|$)/y],
+  ["code", /\[(?:[^\]]|\]\])*(?:\]|$)/y],
+  ["code", /\$\d[\d.]*/y],
+  ["code", NUMBER],
+  ["code", /[@#]{0,2}[\p{L}_][\p{L}\p{N}_@$#]*/uy],
+  ["code", /::/y],
+  ["code", PLACEHOLDER],
+  ["code", /[<>!=+\-*/%&|^]=|<>|!<|!>/y],
+];
+
+const ORACLE: readonly Rule[] = [
+  SPACE,
+  ["code", /\/\*\+[\s\S]*?(?:\*\/|$)/y], // a hint is for the word before it
+  ["comment", /--(?!\+)[^\n]*/y],
+  ["comment", /\/\*[\s\S]*?(?:\*\/|$)/y],
+  ["line", /--\+[^\n]*/y],
+  ["line", /(?<=(?:^|\n)[ \t]*)\/(?=[ \t\r]*(?:\n|$))/y],
+  ["text", /n?q'(?:\[[\s\S]*?\]'|\([\s\S]*?\)'|\{[\s\S]*?\}'|<[\s\S]*?>'|([^\s[({<])[\s\S]*?\1')/iy],
+  ["text", /[nux]?'(?:[^']|'')*(?:'|$)/iy],
+  ["code", /"[^"]*(?:"|$)/y],
+  ["code", NUMBER],
+  ["code", /:(?:[\p{L}][\p{L}\p{N}_$#]*|\d+)/uy],
+  ["code", /[\p{L}_][\p{L}\p{N}_$#]*/uy],
+  ["code", /:=|=>|\*\*|\|\||<<|>>|<>|!=|\^=|~=|<=|>=|\.\./y],
+];
+
+interface Reading {
+  rules: readonly Rule[];
+  /** Whether comments are in comments. */
+  nests?: boolean;
+  /** Whether texts that follow each other are one, depending on what is between them. */
+  joinsTexts?: boolean;
+  /** Names of functions that end before a bracket only if nothing is between them. */
+  tight?: RegExp;
+}
+
 // With these, MySQL reads a function only if nothing is between the name and the bracket.
 const TIGHT =
   /^(?:adddate|bit_(?:and|or|xor)|cast|count|cur(?:date|time)|date_(?:add|sub)|extract|group_concat|max|mid|min|now|position|session_user|std|stddev(?:_pop|_samp)?|subdate|substr(?:ing)?|sum|sysdate|system_user|trim|variance|var_(?:pop|samp))$/i;
 
-/** Return the tokens of a text in the language of a database: `mysql`, or else PostgreSQL's. */
+const READINGS: Record<SqlDialect, Reading> = {
+  postgres: { rules: POSTGRES, nests: true, joinsTexts: true },
+  mysql: { rules: MYSQL, tight: TIGHT },
+  mssql: { rules: MSSQL, nests: true },
+  oracledb: { rules: ORACLE },
+};
+
+/** Return the tokens of a text in the language of a database. */
 export function tokensOf(text: string, dialect: string): Tokens {
-  const isMysql = dialect === "mysql";
-  const rules = isMysql ? MYSQL : POSTGRES;
+  const reading = READINGS[sqlDialectOf(dialect)];
   const tokens: Tokens = { code: [], comments: [] };
   let gap = ""; // the white space and comments before
   let last: Kind = "code";
   for (let at = 0; at < text.length; ) {
-    const [kind, token] = tokenAt(text, at, rules, isMysql);
+    const [kind, token] = tokenAt(text, at, reading);
     at += token.length;
     if (kind === "space" || kind === "comment") {
       gap += kind === "space" ? token : " ";
@@ -68,9 +118,9 @@ export function tokensOf(text: string, dialect: string): Tokens {
     }
     const before = tokens.code.at(-1) ?? "";
     // PostgreSQL joins texts on lines that follow each other.
-    if (!isMysql && kind === "text" && last === "text") tokens.code.push(/[\r\n]/.test(gap) ? "\n" : " ");
-    if (isMysql && token === "(" && gap !== "" && TIGHT.test(before)) tokens.code.push(" ");
-    tokens.code.push(token);
+    if (reading.joinsTexts && kind === "text" && last === "text") tokens.code.push(/[\r\n]/.test(gap) ? "\n" : " ");
+    if (token === "(" && gap !== "" && reading.tight?.test(before)) tokens.code.push(" ");
+    tokens.code.push(kind === "line" ? `\n${token.trimEnd()}` : token);
     last = kind;
     gap = "";
   }
@@ -83,8 +133,8 @@ export function meanTheSame(first: string, second: string, dialect: string): boo
   return isEqual(one.code, other.code) && isEqual(one.comments, other.comments);
 }
 
-function tokenAt(text: string, at: number, rules: readonly Rule[], isMysql: boolean): [Kind, string] {
-  if (!isMysql && text.startsWith("/*", at)) return ["comment", nestedComment(text, at)];
+function tokenAt(text: string, at: number, { rules, nests }: Reading): [Kind, string] {
+  if (nests && text.startsWith("/*", at)) return ["comment", nestedComment(text, at)];
   for (const [kind, pattern] of rules) {
     pattern.lastIndex = at;
     const token = pattern.exec(text)?.[0];
@@ -93,7 +143,7 @@ function tokenAt(text: string, at: number, rules: readonly Rule[], isMysql: bool
   return ["code", String.fromCodePoint(text.codePointAt(at) ?? 0)];
 }
 
-/** Return the comment that begins here. In PostgreSQL comments are in comments. */
+/** Return the comment that begins here, with the comments in it. */
 function nestedComment(text: string, start: number): string {
   const edges = /\/\*|\*\//g;
   edges.lastIndex = start;

@@ -125,7 +125,7 @@ function RunForm({ runbook, asked, session }: RunnableProps) {
     const fields = Object.fromEntries(issueFields.filter(([field]) => field.trim()));
     const request = {
       ...filling,
-      commit,
+      commit: dryRun.rendered?.commit ?? commit, // of what the user has read, which can be newer than the form
       reason,
       issueFields: fields,
       returnsRows: returnsRows(details?.subtype ?? ""),

@@ -6,7 +6,7 @@ import {
   completionKeymap,
 } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab, isolateHistory } from "@codemirror/commands";
-import { MySQL, PostgreSQL, sql } from "@codemirror/lang-sql";
+import { MSSQL, MySQL, PLSQL, PostgreSQL, type SQLDialect, sql } from "@codemirror/lang-sql";
 import { HighlightStyle, type Language, syntaxHighlighting } from "@codemirror/language";
 import { EditorState, type Extension } from "@codemirror/state";
 import {
@@ -22,6 +22,7 @@ import { tags } from "@lezer/highlight";
 import { type RefObject, useEffect, useImperativeHandle, useRef } from "react";
 import { hasCommands, suggestCommands } from "../../engines/sql/commands";
 import { type Names, quoteName, suggest } from "../../engines/sql/completion";
+import { type SqlDialect, sqlDialectOf } from "../../engines/sql/dialects";
 import { type ErrorPlace, errorRange, type Range } from "../../engines/sql/positions";
 import { statementAt } from "../../engines/sql/scan";
 import { suggestShell } from "../../engines/sql/shell";
@@ -197,11 +198,18 @@ export function SqlEditor({ label, initial, initialRan, isFocused, dialect, hand
   return <div ref={place} style={{ height: "100%", overflow: "auto" }} />;
 }
 
+const LANGUAGES: Record<SqlDialect, SQLDialect> = {
+  postgres: PostgreSQL,
+  mysql: MySQL,
+  mssql: MSSQL,
+  oracledb: PLSQL,
+};
+
 function languageOf(dialect: string): { language: Language; extensions: Extension } {
   const own = dialect === "mongodb" ? shellLanguage : dialect === "httpproxy" ? requestLanguage : null;
   const language = own ?? (hasCommands(dialect) ? commandLanguage : null);
   if (language) return { language, extensions: [language, placeholder(words.examples[dialect] ?? "")] };
-  const support = sql({ dialect: dialect === "mysql" ? MySQL : PostgreSQL, upperCaseKeywords: false });
+  const support = sql({ dialect: LANGUAGES[sqlDialectOf(dialect)], upperCaseKeywords: false });
   return { language: support.language, extensions: support };
 }
 
@@ -282,7 +290,7 @@ function completeName(context: CompletionContext, names: Names | null, dialect: 
   const word = context.matchBefore(/[\w$]*$/);
   const isQualified = context.matchBefore(/\.[\w$]*$/) !== null;
   if (!context.explicit && !isQualified && !word?.text) return null;
-  const options = suggest(context.state.doc.toString(), context.pos, names).map(({ label, detail, kind }) => ({
+  const options = suggest(context.state.doc.toString(), context.pos, names, dialect).map(({ label, detail, kind }) => ({
     label,
     detail,
     type: kind,

@@ -1,6 +1,6 @@
 import { type RefObject, useCallback, useState } from "react";
+import { isSql } from "../../engines/sql/dialects";
 import type { FormatProblem } from "../../engines/sql/format";
-import { isSql } from "../../engines/sql/scan";
 import type { EditorHandle } from "./editor";
 
 /** Whether there is a formatter for scripts of this dialect. */
