@@ -828,7 +828,7 @@ LENSES: Mapping[str, Shown] = {
         ms.reply(MS_ROWS, ms.done(2), size=512) + ms.reply(ms.error(208, "there is no t"), ms.done(error=True)),
         [
             ("o", "a\tb\ngrüße\tNULL\n\t".encode() + b"x" * 300 + b"\n(2 rows affected)\n"),
-            ("e", b"Msg 208, Level 16, State 1: there is no t\n"),
+            ("e", b"Msg 208, Level 16, State 1, Line 1: there is no t\n"),
         ],
     ),
     "oracledb": Shown(

@@ -253,36 +253,6 @@ def test_rows_of_slow_statements_are_shown_before_the_script_ends(admin: Visit) 
     expect(page.get_by_role("grid", name="Result 3")).to_be_visible()
 
 
-NOTE_ROWS = """
-window.arrived = window.shown = null;
-const read = ReadableStreamDefaultReader.prototype.read;
-ReadableStreamDefaultReader.prototype.read = async function () {
-  const part = await read.call(this);
-  if (window.arrived === null && part.value && new TextDecoder().decode(part.value).includes('"type": "rows"'))
-    window.arrived = performance.now();
-  return part;
-};
-new MutationObserver(() => {
-  if (window.arrived === null || window.shown !== null || document.querySelector('[role="gridcell"]') === null) return;
-  window.shown = 0;
-  requestAnimationFrame(() => { window.shown = performance.now(); });
-}).observe(document.body, { childList: true, subtree: true });
-"""
-
-
-def test_first_row_is_on_the_screen_soon_after_the_gateway_sent_it(admin: Visit) -> None:
-    page = admin.page
-    page.evaluate(NOTE_ROWS)
-    delays: list[float] = []
-    while min(delays, default=50) >= 50 and len(delays) < 10:  # a busy machine is late now and then
-        page.evaluate("() => { window.arrived = window.shown = null; }")
-        run_script(page, f"select n from generate_series({len(delays)}, 100) n")
-        page.wait_for_function("() => window.shown > 0")
-        delays.append(page.evaluate("() => window.shown - window.arrived"))
-        expect(page.get_by_role("link", name="Download as CSV")).to_be_visible()
-    assert 0 < min(delays) < 50, delays
-
-
 def test_cells_are_marked_as_masked_while_the_script_runs(admin: Visit) -> None:
     page = admin.page
     run_script(page, "select email, repeat('x', 4000), pg_sleep(0.5) from customers limit 20")

@@ -167,7 +167,7 @@ def test_script_ends_with_the_first_batch_that_fails(stream: socket.socket) -> N
     code, shown = run_script(stream, "select 1/0\nGO\nselect 'not run'\nGO")
     assert code == 1
     assert MssqlTextRenderer().feed(shown) == [
-        ("e", b"Msg 8134, Level 16, State 1: Divide by zero error encountered.\n")
+        ("e", b"Msg 8134, Level 16, State 1, Line 1: Divide by zero error encountered.\n")
     ]
 
 
@@ -190,7 +190,7 @@ def test_recording_has_errors_and_messages_with_their_numbers(stream: socket.soc
     assert MssqlResults().feed(shown) == [
         Problem("INFO", "said", fails=False),
         Finished("Commands completed successfully"),
-        Problem("ERROR", "Conversion failed when converting the varchar value 'x' to data type int.", code="245"),
+        Problem("ERROR", "Conversion failed when converting the varchar value 'x' to data type int.", "245", "Line 1"),
     ]
 
 

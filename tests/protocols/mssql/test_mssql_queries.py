@@ -107,7 +107,7 @@ RECORDED = ms.reply(ROWS, ms.done(2), size=512) + ms.reply(
 def test_renderer_fulfils_the_rendering_contract() -> None:
     text = [
         ("o", "a\tb\ngrüße\tNULL\n\t".encode() + b"x" * 300 + b"\n(2 rows affected)\nsaid\n"),
-        ("e", b"Msg 208, Level 16, State 1: there is no t\n"),
+        ("e", b"Msg 208, Level 16, State 1, Line 1: there is no t\n"),
         ("o", "(return status = 7)\n@b = ü\n".encode()),
     ]
     check_lens(MssqlTextRenderer, RECORDED, text)
@@ -124,7 +124,7 @@ RESULTS: list[Result] = [
     Row(("", "x" * 300)),
     Finished("2 rows affected"),
     Problem("INFO", "said", fails=False),
-    Problem("ERROR", "there is no t", code="208"),
+    Problem("ERROR", "there is no t", "208", "Line 1"),
 ]
 
 

@@ -99,6 +99,7 @@ function Refusal({ error }: { error: ScriptError }) {
     <Notice kind="refused">
       <p>
         <MarkedText text={error.text} />
+        {error.code && <span className="secondary mono"> {error.code}</span>}
       </p>
       {error.line_text && (
         <p className="mono">

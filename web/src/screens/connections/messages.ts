@@ -178,6 +178,9 @@ export const text = {
   clientNames: {
     uri: "URI",
     jdbc: "JDBC",
+    odbc: "ODBC",
+    pytds: "python-tds",
+    descriptor: "Connect descriptor",
     sqlalchemy: "SQLAlchemy",
     django: "Django",
     env: "Shell variables",

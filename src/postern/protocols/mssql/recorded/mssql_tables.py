@@ -30,7 +30,7 @@ class MssqlResults:
             return ResultColumns(names, tuple([type_name(column.type) for column in token.columns]))
         if isinstance(token, k.MessageToken):
             if token.code == k.ERROR:
-                return Problem("ERROR", token.text, code=str(token.number))
+                return Problem("ERROR", token.text, code=str(token.number), detail=k.error_place(token))
             return Problem("INFO", token.text, code=str(token.number) if token.number else "", fails=False)
         if isinstance(token, k.DoneToken):
             return self._end_result(token)

@@ -56,7 +56,9 @@ def row_count(rows: int) -> str:
 
 
 def _error_line(token: k.MessageToken) -> str:
-    return f"Msg {token.number}, Level {token.severity}, State {token.state}: {token.text}\n"
+    place = k.error_place(token)
+    at = f", {place}" if place else ""
+    return f"Msg {token.number}, Level {token.severity}, State {token.state}{at}: {token.text}\n"
 
 
 def _value(kind: MssqlType, value: bytes | None) -> str:

@@ -286,6 +286,12 @@ class MessageToken:
     line: int = 0
 
 
+def error_place(message: MessageToken) -> str:
+    """Return where in its batch or procedure an error was, as client tools show it; empty if that is not known."""
+    procedure = f"Procedure {message.procedure}, " if message.procedure else ""
+    return f"{procedure}Line {message.line}" if message.line > 0 else ""
+
+
 def parse_message(buf: bytes, pos: i64, end: i64) -> MessageToken:
     """Read an ERROR or INFO. Raises ProtocolViolation."""
     try:
