@@ -42,7 +42,7 @@ ENV PATH=/opt/postern/bin:/usr/local/bin:/usr/bin:/bin \
 USER 10001:10001
 WORKDIR /var/lib/postern
 VOLUME /var/lib/postern
-# API, PostgreSQL, MySQL, SSH, tunnels, agents
+# API, native clients of each protocol, tunnels, agents
 EXPOSE 7480 7432 7306 7014 7521 7017 7018 7019 7080 7422 7443 7444
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=5s --start-period=90s CMD ["postern", "health"]

@@ -101,6 +101,7 @@ HOT = [
     "protocols/mssql/wire/mssql_requests.py",
     "protocols/mssql/wire/mssql_response_queue.py",
     "protocols/mssql/wire/mssql_rows.py",
+    "protocols/mssql/wire/mssql_session_texts.py",
     "protocols/mssql/wire/mssql_token_skipper.py",
     "protocols/mssql/wire/mssql_tokens.py",
     "protocols/mssql/wire/mssql_types.py",

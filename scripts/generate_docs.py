@@ -275,11 +275,17 @@ def protocol_facts() -> str:
     """The facts of protocols that the web application needs before it asks the API for anything."""
     lines = [
         "// Facts about protocols by subtype, generated from their registry by `make docs`. `isSql`: scripts are SQL;",
-        "// `hasRows`: results are rows, others print text; `isOpaque`: bytes pass unread, and there are no scripts.",
+        "// `hasRows`: results are rows, others print text; `isOpaque`: bytes pass unread, and there are no scripts;",
+        "// `hasListener`: native clients have a port.",
         "export const PROTOCOLS = {",
     ]
     for name, spec in PROTOCOLS.items():
-        facts = {"isSql": spec.syntax.is_sql, "hasRows": spec.results is not None, "isOpaque": spec.is_opaque}
+        facts = {
+            "isSql": spec.syntax.is_sql,
+            "hasRows": spec.results is not None,
+            "isOpaque": spec.is_opaque,
+            "hasListener": bool(spec.port_setting),
+        }
         shown = ", ".join(f"{fact}: {str(value).lower()}" for fact, value in facts.items())
         lines.append(f"  {name}: {{ {shown} }},")
     return "\n".join([*lines, "} as const;", ""])

@@ -13,8 +13,7 @@ from tests.support.counted import DATABASE, LIMITS, START, Watched, permit
 from tests.support.postgres import PostgresServer, database
 
 from postern.gateway.rules.row_counts import HeldStatement
-from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
-from postern.protocols.postgres.postgres_row_counts import RowCountEstimates
+from postern.protocols.postgres.postgres_row_counts import postgres_row_counts
 
 DEFINITIONS = """
 create table plain (id int, a int, b text); create table other (id int, a int, b text);
@@ -123,9 +122,7 @@ def test_row_count_equals_the_rows_that_any_statement_touches(
     postgres_server: PostgresServer, direct: psycopg.Connection, text: str
 ) -> None:
     async def counted() -> tuple[int | None, str]:
-        found = await RowCountEstimates(Watched(), PostgresCounter().plans, LIMITS).of(
-            permit(postgres_server), START, [HeldStatement(text)]
-        )
+        found = await postgres_row_counts(Watched(), LIMITS).of(permit(postgres_server), START, [HeldStatement(text)])
         assert found is not None
         return found.rows, found.parts[0].why_not
 

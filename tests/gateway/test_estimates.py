@@ -14,9 +14,9 @@ from tests.support.promises import wait_until
 
 from postern.domain.rules.row_count import PartCount
 from postern.errors import Unavailable
+from postern.gateway.rules.row_count_estimates import CountLimits
 from postern.gateway.rules.row_counts import HeldStatement
-from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
-from postern.protocols.postgres.postgres_row_counts import CountLimits, RowCountEstimates
+from postern.protocols.postgres.postgres_row_counts import postgres_row_counts
 from postern.protocols.wire_base import TransactionState
 from postern.relay.relay_target import Start
 
@@ -75,7 +75,7 @@ async def count(
     user: str = "postgres",
     limits: CountLimits = LIMITS,
 ) -> list[PartCount]:
-    estimates = RowCountEstimates(dialer, PostgresCounter().plans, limits)
+    estimates = postgres_row_counts(dialer, limits)
     found = await estimates.of(permit(server, user), START, [HeldStatement(text, values)])
     return [] if found is None else list(found.parts)
 
@@ -160,7 +160,7 @@ async def test_estimate_uses_bind_values_of_conditions_and_omits_assigned_ones(
     assert "$3 is missing" in await why_not(server, dialer, text, b"new")
     assert "rejected the query (SQLSTATE 22P02)" in await why_not(server, dialer, text, b"new", b"p3", b"secret")
     assert "not text" in await why_not(server, dialer, text, b"new", b"\xff", b"10")
-    estimates = RowCountEstimates(dialer, PostgresCounter().plans, LIMITS)
+    estimates = postgres_row_counts(dialer, LIMITS)
     found = await estimates.of(permit(server), START, [HeldStatement(text, (b"new", b"p3", b"10"), truncated=True)])
     assert found is not None
     assert found.parts[0].why_not == "a bind value is too large"
@@ -175,7 +175,7 @@ async def test_attack_table_name_with_control_characters_is_escaped(
     name = '"a\u202e\x1b[2J"'
     direct.execute(f"create table {name} (n int)".encode())
     try:
-        estimates = RowCountEstimates(dialer, PostgresCounter().plans, LIMITS)
+        estimates = postgres_row_counts(dialer, LIMITS)
         found = await estimates.of(permit(server), START, [HeldStatement(f"delete from {name}; delete from x.{name}")])
         assert found is not None
         assert found.as_json()["said"] == [
@@ -208,13 +208,13 @@ async def test_each_part_of_a_statement_is_counted(server: PostgresServer, diale
 async def test_attack_part_beyond_the_limit_is_reported_as_not_counted(server: PostgresServer, dialer: Watched) -> None:
     """Many harmless statements precede the one that matters."""
     asked = [HeldStatement(f"delete from people where id = {number}") for number in range(1, 21)]
-    found = await RowCountEstimates(dialer, PostgresCounter().plans, LIMITS).of(
+    found = await postgres_row_counts(dialer, LIMITS).of(
         permit(server), START, [*asked, HeldStatement("delete from people")]
     )
     assert found is not None
     assert found.rows is None
     assert found.parts[-1].said == "the rest: cannot be counted, because there are more than 20 parts that change rows"
-    exactly = await RowCountEstimates(dialer, PostgresCounter().plans, LIMITS).of(permit(server), START, asked)
+    exactly = await postgres_row_counts(dialer, LIMITS).of(permit(server), START, asked)
     assert exactly is not None
     assert exactly.rows == 20
 
@@ -248,7 +248,7 @@ async def test_row_counting_keeps_startup_settings_that_affect_text_values(
     server: PostgresServer, dialer: Watched
 ) -> None:
     start = Start(DATABASE, {"DateStyle": "German", "search_path": "evil", "options": "-c role=app", "TimeZone": "UTC"})
-    estimates = RowCountEstimates(dialer, PostgresCounter().plans, LIMITS)
+    estimates = postgres_row_counts(dialer, LIMITS)
     asked = [
         HeldStatement("delete from people where born < '05.01.2000'"),
         HeldStatement("delete from pg_catalog.pg_class"),
@@ -277,7 +277,7 @@ async def test_row_count_over_the_limit_is_reported_as_more_than_it(
     server: PostgresServer, dialer: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("postern.protocols.postgres.dialect.postgres_count_plans.MOST_ROWS", 50)
-    monkeypatch.setattr("postern.protocols.postgres.postgres_row_counts.MOST_ROWS", 50)
+    monkeypatch.setattr("postern.domain.rules.row_count.MOST_ROWS", 50)
     (part,) = await count(server, dialer, "delete from people")
     assert (part.rows, part.more, part.said) == (50, True, "DELETE public.people: more than 50 rows")
     (part,) = await count(server, dialer, "delete from people where id <= 50")
@@ -694,7 +694,7 @@ async def test_one_row_count_runs_at_a_time_and_waiting_ones_are_limited(
     server: PostgresServer, dialer: Watched, direct: psycopg.Connection
 ) -> None:
     limits = CountLimits(statement=60, lock=30, whole=120, turn=120, most_waiting=2)
-    estimates = RowCountEstimates(dialer, PostgresCounter().plans, limits)
+    estimates = postgres_row_counts(dialer, limits)
     asked = [HeldStatement("delete from moods")]
     with direct.transaction(force_rollback=True):
         direct.execute("lock table moods in access exclusive mode")
@@ -716,7 +716,7 @@ async def test_unavailable_target_is_the_reason_of_a_missing_count(
     server: PostgresServer, dialer: Watched, refusal: Exception
 ) -> None:
     dialer.refusal = refusal
-    estimates = RowCountEstimates(dialer, PostgresCounter().plans, LIMITS)
+    estimates = postgres_row_counts(dialer, LIMITS)
     found = await estimates.of(permit(server), START, [HeldStatement("delete from moods")])
     if isinstance(refusal, ValueError):
         assert found is None  # an error of ours; the log has it

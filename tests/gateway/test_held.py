@@ -29,11 +29,10 @@ from postern.gateway.rules import held_requests as module
 from postern.gateway.rules import review_poller
 from postern.gateway.rules.held_requests import HeldRequests
 from postern.gateway.rules.parse_slots import ParseSlots, Task
-from postern.gateway.rules.row_counts import HeldStatement
+from postern.gateway.rules.row_counts import HeldStatement, RowCounter
 from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn, Work
-from postern.protocols.postgres.postgres_row_counts import RowCountEstimates
 from postern.protocols.wire_base import Request, TransactionState
 from postern.relay.driver import Driver
 from postern.relay.held_request import HeldRequest
@@ -95,9 +94,7 @@ async def world(database: Database) -> World:
     return world
 
 
-def held_by(
-    world: World, estimates: RowCountEstimates | None = None, processes: ParseSlots | None = None
-) -> HeldRequests:
+def held_by(world: World, estimates: RowCounter | None = None, processes: ParseSlots | None = None) -> HeldRequests:
     services = world.services()
     row_counts = {} if estimates is None else {"postgres": estimates}
     address = review_page(services.server_configs)
@@ -421,7 +418,7 @@ async def decide(world: World, review_id: UUID, choice: Choice, comment: str = "
     await decided(world, review, chief, choice, comment=comment)
 
 
-class Counted(RowCountEstimates):
+class Counted(RowCounter):
     """Returns the row count that a test sets."""
 
     def __init__(self, found: RowCount | Exception | None) -> None:

@@ -110,6 +110,8 @@ def test_organisation_is_created_with_a_link_and_deleted_by_its_name(admin: Visi
     expect(row.get_by_text("Being deleted")).to_be_visible()
     page.get_by_role("link", name="About").click()
     expect(page.get_by_text("Ready", exact=True)).to_be_visible()
+    for name in ("PostgreSQL clients", "SQL Server clients", "Oracle clients", "TCP clients"):
+        expect(page.get_by_text(name, exact=True)).to_be_visible()
     assert page.request.get(f"{admin.url}/licences.txt").ok
     assert page.request.get(f"{admin.url}/api/metrics").ok
 

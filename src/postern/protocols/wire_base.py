@@ -79,6 +79,11 @@ class Request:
         self.operations: list[Operation] = []
         self.forced: Refuse | None = None
 
+    def bound_values(self, place: int) -> bytes:
+        """Return the bind values of an operation as the client sent them, in a form of the protocol's own. Empty if the
+        texts of the operation are enough for queries of the gateway."""
+        return b""
+
 
 class UnrecordedOutput:
     """Bytes of a file for the client. The recording does not contain them; an event describes them."""
@@ -129,12 +134,14 @@ class TransactionState:
     """The transaction state of a session at the target.
 
     `in_transaction`: it may have uncommitted changes. `unsettled`: a pending request may change this state. `reported`:
-    the settings that the target has reported, or None if it reports none.
+    the settings that the target has reported, or None if it reports none. `texts`: statements that may have set others,
+    in order; None if not all of them are known.
     """
 
     in_transaction: bool = False
     unsettled: bool = False
     reported: Mapping[str, str] | None = None
+    texts: tuple[str, ...] | None = ()
 
 
 class Wire:

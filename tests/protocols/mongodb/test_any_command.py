@@ -68,7 +68,7 @@ def check(text: str) -> None:
     lineage.shape(text)
     lineage.unread(text)
     for plan in count_plans(text):
-        if not plan.why_not and plan.documents is None:
+        if not plan.why_not and plan.known is None:
             assert isinstance(json.loads(plan.query_text(1000)), dict)
     facts = MongodbStatementFacts()
     facts.quotes_no_values({"errno": b"13"}, (text,))

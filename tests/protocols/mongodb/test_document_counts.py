@@ -14,10 +14,11 @@ import pytest
 from postern.domain.rules.permit import Permit
 from postern.domain.rules.row_count import MOST_ROWS, RowCount
 from postern.errors import Unavailable
+from postern.gateway.rules.row_count_estimates import MOST_PARTS, CountLimits
 from postern.gateway.rules.row_counts import HeldStatement
 from postern.protocols.gateway_queries import Row, TargetRefused
 from postern.protocols.mongodb.dialect.mongodb_count_plans import count_plans
-from postern.protocols.mongodb.mongodb_row_counts import MAX_PARTS, DocumentCountLimits, DocumentCounts
+from postern.protocols.mongodb.mongodb_row_counts import document_counts
 from postern.protocols.wire_base import TransactionState
 from postern.relay.relay_target import Start, Target
 
@@ -180,7 +181,7 @@ async def count(
     dialer: CountingDialer,
     replies: Replies,
     *texts: str,
-    limits: DocumentCountLimits | None = None,
+    limits: CountLimits | None = None,
     standing: TransactionState | None = None,
 ) -> RowCount | None:
     def make(statement: str) -> CountReply:
@@ -191,7 +192,7 @@ async def count(
             else CountReply(statement, reply, None)
         )
 
-    counts = DocumentCounts(dialer, limits, make)
+    counts = document_counts(dialer, limits, make)
     return await counts.of(PERMIT, Start(), [HeldStatement(text) for text in texts], standing)
 
 
@@ -273,16 +274,16 @@ async def test_long_number_is_read() -> None:
 
 
 async def test_too_many_parts_are_said() -> None:
-    text = update(*[{"q": {"a": number}, "u": SET} for number in range(MAX_PARTS + 5)])
+    text = update(*[{"q": {"a": number}, "u": SET} for number in range(MOST_PARTS + 5)])
     found = await count(CountingDialer(), lambda command: "1", text)
     assert found is not None
-    assert len(found.parts) == MAX_PARTS + 1
+    assert len(found.parts) == MOST_PARTS + 1
     assert "more than 20 parts" in found.parts[-1].said
     assert found.rows is None
 
 
 async def test_waiting_requests_are_bounded() -> None:
-    limits = DocumentCountLimits(most_waiting=0)
+    limits = CountLimits(most_waiting=0)
     found = await count(CountingDialer(), lambda command: "1", update({"q": {}, "u": SET}), limits=limits)
     assert found is not None
     assert "busy" in found.parts[0].said

@@ -121,7 +121,8 @@ class SqlCatalogue:
         if found is None:
             return False
         columns, rows = found
-        defined = ", ".join(f'"{name}" "{kind}"' for name, kind in columns)
+        folded = {kind: " COLLATE NOCASE" if "char" in kind else "" for _, kind in columns}
+        defined = ", ".join(f'"{name}" "{kind}"{folded[kind]}' for name, kind in columns)
         self.connection.execute(f'CREATE TABLE IF NOT EXISTS temp."{view}" ({defined})')
         self.connection.execute(f'DELETE FROM temp."{view}"')
         places = ", ".join("?" for _ in columns)
@@ -165,6 +166,7 @@ def _columns(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
 
 
 def _sys_columns(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
+    computed = catalogue.texts(database, "computed")
     for it, place, column in _every_column(catalogue, database):
         kind = column.type
         number = TYPE_IDS.get(kind.name, 240)
@@ -172,7 +174,8 @@ def _sys_columns(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
         collation = kind.collation.name if kind.is_text else None
         yield (
             *(it.id, column.name, place, number, number, size, kind.precision, kind.scale, collation),
-            *(int(column.nullable), int(column.identity), 0, 0, 0, None, 0),
+            *(int(column.nullable), int(column.identity), int(f"{it.stored}/{column.name}" in computed), 0, 0, None, 0),
+            None,
         )
 
 
@@ -190,6 +193,79 @@ def _sys_objects(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
     for procedure, _ in catalogue.procedures():
         row = (procedure, object_number(f"{database}.{procedure}"), None, 1, 0, "P", "SQL_STORED_PROCEDURE")
         yield (*row, "2026-01-01 00:00:00.000", "2026-01-01 00:00:00.000", 0)
+    for kind, code, described in (("synonym", "SN", "SYNONYM"), ("function", "FN", "SQL_SCALAR_FUNCTION")):
+        for name in catalogue.texts(database, kind):
+            moments = ("2026-01-01 00:00:00.000", "2026-01-01 00:00:00.000")
+            yield name, object_number(f"{database}.{name}"), None, 1, 0, code, described, *moments, 0
+
+
+def _user_tables(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
+    external = catalogue.texts(database, "external")
+    for it in catalogue.objects(database):
+        if not it.is_view:
+            row = next(row for row in _sys_objects(catalogue, database) if row[1] == it.id)
+            yield (*row, int(it.stored in external), 0, 0)
+
+
+def _of_tables(catalogue: SqlCatalogue, database: str, kind: str) -> Iterator[tuple[SqlObject, str, str]]:
+    """Yield what `store_text` keeps of a table's parts: the table, the name of the part, and the text."""
+    tables = {it.stored.lower(): it for it in catalogue.objects(database)}
+    for name, text in catalogue.texts(database, kind).items():
+        stored, _, part = name.rpartition("/")
+        if (table := tables.get(stored.lower())) is not None:
+            yield table, part, text
+
+
+def _policies(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
+    for _, name, _ in _of_tables(catalogue, database, "policy"):
+        yield name, object_number(f"{database}.{name}"), 1, 1
+
+
+def _predicates(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
+    for table, name, _ in _of_tables(catalogue, database, "policy"):
+        yield object_number(f"{database}.{name}"), 1, table.id, "([dbo].[own]([id]))", 0, "FILTER"
+
+
+def _checks(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
+    for table, place, text in _of_tables(catalogue, database, "check"):
+        yield f"CK_{table.name}_{place}", object_number(f"{database}.check.{table.name}.{place}"), 1, table.id, text, 0
+
+
+def _triggers(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
+    for table, name, text in _of_tables(catalogue, database, "trigger"):
+        yield name, object_number(f"{database}.{name}"), table.id, 0, int(text.startswith("INSTEAD"))
+
+
+def _trigger_events(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
+    for _, name, text in _of_tables(catalogue, database, "trigger"):
+        for event in text.split()[1:]:
+            yield object_number(f"{database}.{name}"), ("INSERT", "UPDATE", "DELETE").index(event) + 1, event
+
+
+_ACTIONS: Final = {"CASCADE": 1, "SET NULL": 2, "SET DEFAULT": 3}
+
+
+def _foreign_keys(catalogue: SqlCatalogue, database: str) -> Iterator[tuple[Row, Row]]:
+    """Yield rows of sys.foreign_keys and sys.foreign_key_columns."""
+    tables = {it.stored.lower(): it for it in catalogue.objects(database)}
+    for it in list(tables.values()):
+        found = catalogue.connection.execute(f'PRAGMA "{database}".foreign_key_list("{it.stored}")').fetchall()
+        for number, place, other, column, referenced, on_update, on_delete, *_ in found:
+            target = tables[other.lower()]
+            key = object_number(f"{database}.key.{it.stored}.{number}")
+            row = (
+                f"FK_{it.name}_{number}",
+                key,
+                it.id,
+                target.id,
+                _ACTIONS.get(on_delete, 0),
+                _ACTIONS.get(on_update, 0),
+            )
+            names = [described.name.lower() for described in catalogue.columns(database, it.stored)]
+            others = [described.name.lower() for described in catalogue.columns(database, target.stored)]
+            to = (referenced or catalogue.keys(database, target.stored)[place]).lower()
+            places = (names.index(column.lower()) + 1, target.id, others.index(to) + 1)
+            yield row, (key, place + 1, it.id, *places)
 
 
 def _of_kind(code: str) -> Callable[[SqlCatalogue, str], Iterator[Row]]:
@@ -241,7 +317,7 @@ def _database_rows(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
 
 def _types(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
     for name, number in TYPE_IDS.items():
-        yield name, number, number, 4, 8, 0, 0, None, 1, 0
+        yield name, number, number, 4, 8, 0, 0, None, 1, 0, 0
 
 
 def _routines(catalogue: SqlCatalogue, database: str) -> Iterator[Row]:
@@ -337,7 +413,10 @@ VIEWS: Final[dict[str, tuple[list[tuple[str, str]], Callable[[SqlCatalogue, str]
     ),
     "sys.schemas": (_described("name,schema_id int,principal_id int"), _schemas),
     **dict.fromkeys(("sys.objects", "sys.all_objects"), (_OBJECTS, _sys_objects)),
-    "sys.tables": (_OBJECTS, _of_kind("U")),
+    "sys.tables": (
+        [*_OBJECTS, *_described("is_external bit,is_filetable bit,is_remote_data_archive_enabled bit")],
+        _user_tables,
+    ),
     **dict.fromkeys(("sys.views", "sys.all_views"), (_OBJECTS, _of_kind("V"))),
     "sys.procedures": (_OBJECTS, _of_kind("P")),
     "sys.synonyms": ([*_OBJECTS, ("base_object_name", "nvarchar(1035)")], _synonyms),
@@ -347,7 +426,7 @@ VIEWS: Final[dict[str, tuple[list[tuple[str, str]], Callable[[SqlCatalogue, str]
             _described(
                 "object_id int,name,column_id int,system_type_id tinyint,user_type_id int,max_length smallint,"
                 "precision tinyint,scale tinyint,collation_name,is_nullable bit,is_identity bit,is_computed bit,"
-                "is_hidden bit,is_masked bit,masking_function nvarchar(4000),default_object_id int"
+                "is_hidden bit,is_masked bit,masking_function nvarchar(4000),default_object_id int,encryption_type int"
             ),
             _sys_columns,
         ),
@@ -382,12 +461,43 @@ VIEWS: Final[dict[str, tuple[list[tuple[str, str]], Callable[[SqlCatalogue, str]
     "sys.types": (
         _described(
             "name,system_type_id tinyint,user_type_id int,schema_id int,max_length smallint,precision tinyint,"
-            "scale tinyint,collation_name,is_nullable bit,is_user_defined bit"
+            "scale tinyint,collation_name,is_nullable bit,is_user_defined bit,is_assembly_type bit"
         ),
         _types,
     ),
     **dict.fromkeys(
         ("sys.sql_modules", "sys.all_sql_modules"), (_described("object_id int,definition nvarchar(4000)"), _modules)
+    ),
+    "sys.security_policies": (_described("name,object_id int,schema_id int,is_enabled bit"), _policies),
+    "sys.security_predicates": (
+        _described(
+            "object_id int,security_predicate_id int,target_object_id int,predicate_definition nvarchar(4000),"
+            "predicate_type int,predicate_type_desc"
+        ),
+        _predicates,
+    ),
+    "sys.check_constraints": (
+        _described("name,object_id int,schema_id int,parent_object_id int,definition nvarchar(4000),is_disabled bit"),
+        _checks,
+    ),
+    "sys.triggers": (
+        _described("name,object_id int,parent_id int,is_disabled bit,is_instead_of_trigger bit"),
+        _triggers,
+    ),
+    "sys.trigger_events": (_described("object_id int,type int,type_desc"), _trigger_events),
+    "sys.foreign_keys": (
+        _described(
+            "name,object_id int,parent_object_id int,referenced_object_id int,delete_referential_action tinyint,"
+            "update_referential_action tinyint"
+        ),
+        lambda catalogue, database: (row for row, _ in _foreign_keys(catalogue, database)),
+    ),
+    "sys.foreign_key_columns": (
+        _described(
+            "constraint_object_id int,constraint_column_id int,parent_object_id int,parent_column_id int,"
+            "referenced_object_id int,referenced_column_id int"
+        ),
+        lambda catalogue, database: (row for _, row in _foreign_keys(catalogue, database)),
     ),
     "sys.extended_properties": (
         _described("class tinyint,class_desc,major_id int,minor_id int,name,value sql_variant"),
@@ -398,7 +508,7 @@ VIEWS: Final[dict[str, tuple[list[tuple[str, str]], Callable[[SqlCatalogue, str]
         _principals,
     ),
     **dict.fromkeys(
-        ("sys.indexes", "sys.foreign_keys", "sys.key_constraints", "sys.index_columns", "sys.foreign_key_columns"),
+        ("sys.indexes", "sys.key_constraints", "sys.index_columns"),
         (
             _described(
                 "object_id int,name,index_id int,type tinyint,type_desc,is_unique bit,is_primary_key bit,column_id int,"

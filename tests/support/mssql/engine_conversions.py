@@ -179,7 +179,7 @@ def like_pattern(pattern: str, escape: str) -> re.Pattern[str]:
             pos += 1
             parts.append(re.escape(pattern[pos]))
         elif sign == "[" and close > 0:
-            parts.append(f"[{pattern[pos + 1 : close]}]".replace("\\", "\\\\"))
+            parts.append(f"[{pattern[pos + 1 : close]}]".replace("\\", "\\\\").replace("[[", "[\\["))
             pos = close
         else:
             parts.append({"%": ".*", "_": "."}.get(sign, re.escape(sign)))

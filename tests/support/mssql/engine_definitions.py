@@ -31,6 +31,13 @@ _ADD_COLUMN: Final = re.compile(rf"ALTER\s+TABLE\s+{_NAME}\s+ADD\s+(?!CONSTRAINT
 _DROP_COLUMN: Final = re.compile(rf"ALTER\s+TABLE\s+{_NAME}\s+DROP\s+COLUMN\s+(\S+)", _FLAGS)
 _CREATE_DATABASE: Final = re.compile(r"CREATE\s+DATABASE\s+\[?(\w+)\]?.*", _FLAGS)
 _CREATE_SYNONYM: Final = re.compile(rf"CREATE\s+SYNONYM\s+{_NAME}\s+FOR\s+{_NAME}\s*", _FLAGS)
+# What only the catalogue shows: none of it runs here.
+_CREATE_TRIGGER: Final = re.compile(
+    rf"CREATE\s+TRIGGER\s+{_NAME}\s+ON\s+{_NAME}\s+(AFTER|FOR|INSTEAD\s+OF)\s+([\w\s,]+?)\s+AS\b.*", _FLAGS
+)
+_CREATE_POLICY: Final = re.compile(rf"CREATE\s+SECURITY\s+POLICY\s+{_NAME}\s.*\sON\s+{_NAME}(?:\s+WITH.*)?", _FLAGS)
+_CREATE_FUNCTION: Final = re.compile(rf"CREATE\s+FUNCTION\s+{_NAME}\s*\(.*", _FLAGS)
+_CREATE_EXTERNAL: Final = re.compile(rf"CREATE\s+EXTERNAL\s+TABLE\s+{_NAME}\s*\((.*)\)\s*WITH\s*\(.*\)", _FLAGS)
 _TRUNCATE: Final = re.compile(rf"TRUNCATE\s+TABLE\s+{_NAME}\s*", _FLAGS)
 _IDLE: Final = re.compile(
     r"(?:CREATE|ALTER|DROP)\s+(SCHEMA|LOGIN|USER|ROLE|DATABASE|TYPE|STATISTICS|SEQUENCE|SYNONYM|INDEX|TABLE)\b.*",
@@ -66,6 +73,8 @@ def create_table(session: EngineSession, database: str, name: str, body: str) ->
     session.run_sqlite(f'CREATE TABLE "{database}"."{name}" ({parts})')
     for trigger in checks_of(database, name, definition):
         session.run_sqlite(trigger)
+    for place, text in enumerate(definition.checks if database != "temp" else ()):
+        session.store_text("check", f"{name}/{place}", text)
     for column, text in definition.computed if database != "temp" else ():
         session.store_text("computed", f"{name}/{column}", text)
 
@@ -102,6 +111,24 @@ def _index(session: EngineSession, unique: str | None, name: str, table: str, co
     quoted = ", ".join(f'"{column.split()[0].strip("[]")}"' for column in columns.split(","))
     name = f"{stored}/{table_of(name).name}"
     session.run_sqlite(f'CREATE {"UNIQUE " if unique else ""}INDEX "{database}"."{name}" ON "{stored}" ({quoted})')
+
+
+def _trigger(session: EngineSession, name: str, table: str, when: str, events: str) -> None:
+    words = [when.split()[0].upper(), *events.upper().replace(",", " ").split()]
+    session.store_text("trigger", f"{session.resolve(table_of(table))[1]}/{table_of(name).name}", " ".join(words))
+
+
+def _policy(session: EngineSession, name: str, table: str) -> None:
+    session.store_text("policy", f"{session.resolve(table_of(table))[1]}/{table_of(name).name}", "")
+
+
+def _function(session: EngineSession, name: str) -> None:
+    session.store_text("function", session.place_of(table_of(name))[1], "")
+
+
+def _external(session: EngineSession, name: str, body: str) -> None:
+    _table(session, name, body)
+    session.store_text("external", session.place_of(table_of(name))[1], "")
 
 
 def _drop(session: EngineSession, kind: str, optional: str | None, names: str) -> None:
@@ -154,6 +181,10 @@ _WORKS: Final = (
     (_CREATE_PROCEDURE, _procedure),
     (_CREATE_INDEX, _index),
     (_CREATE_SYNONYM, _synonym),
+    (_CREATE_TRIGGER, _trigger),
+    (_CREATE_POLICY, _policy),
+    (_CREATE_FUNCTION, _function),
+    (_CREATE_EXTERNAL, _external),
     (_DROP, _drop),
     (_ADD_COLUMN, _add_column),
     (_DROP_COLUMN, _drop_column),

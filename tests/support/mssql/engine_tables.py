@@ -3,6 +3,7 @@ for: `int identity`, `nvarchar(20) collate Greek_CI_AS`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,6 +18,7 @@ from tests.support.mssql.sqlserver_errors import syntax_error
 from tests.support.mssql.sqlserver_types import SqlColumn, SqlType, parse_type
 
 _TABLE_WORDS: Final = frozenset({"CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK", "INDEX", "PERIOD"})
+_OWN_CALL: Final = re.compile(r"\[?(\w+)\]?\.\[?(\w+)\]?\s*\(")
 ROWID: Final = "INTEGER"  # SQLite's own type of an identity column that is the key
 _NOISE: Final = frozenset({"CLUSTERED", "NONCLUSTERED", "ROWGUIDCOL", "SPARSE", "PERSISTED", "HIDDEN"})
 
@@ -30,6 +32,7 @@ class TableDefinition:
     keys: list[str] = field(default_factory=list)
     identity: str = ""
     computed: list[tuple[str, str]] = field(default_factory=list)
+    checks: list[str] = field(default_factory=list)
 
 
 def declared_column(name: str, declared: str, *, not_null: bool, key: bool) -> SqlColumn:
@@ -109,7 +112,7 @@ def _constraint(body: str, tokens: list[Token], definition: TableDefinition) -> 
     if first in ("INDEX", "PERIOD"):
         return
     if first == "CHECK":
-        definition.parts.append(_slice(body, tokens))
+        definition.parts.append(_check(_slice(body, tokens[1:]), definition))
         return
     start = next(place for place, token in enumerate(tokens) if token.text == "(")
     end = _group(tokens, start)
@@ -170,7 +173,7 @@ def _column(body: str, tokens: list[Token], definition: TableDefinition) -> None
             place += word == "PRIMARY"
         elif word == "CHECK":
             end = _group(tokens, place)
-            words.append(f"CHECK {_slice(body, tokens[place:end])}")
+            words.append(_check(_slice(body, tokens[place:end]), definition))
             place = end
         elif word == "REFERENCES":
             words.append(_references(body, tokens[place - 1 :]))
@@ -188,6 +191,14 @@ def _column(body: str, tokens: list[Token], definition: TableDefinition) -> None
     stored = ROWID if identity and words == ["PRIMARY KEY"] else _quoted(declared)
     definition.parts.append(f"{_quoted(name)} {stored}{collation} {' '.join(words)}")
     definition.columns.append((name, kind))
+
+
+def _check(text: str, definition: TableDefinition) -> str:
+    """Return a CHECK for SQLite; none for one that calls a user's function. The catalogue has the text of a
+    server."""
+    calls = _OWN_CALL.search(text) is not None
+    definition.checks.append(_OWN_CALL.sub(r"[\1].[\2](", text))
+    return "" if calls else f"CHECK {text}"
 
 
 def _default_end(tokens: Sequence[Token], place: int) -> int:

@@ -249,7 +249,8 @@ class TdsConnection:
             self._batch(requests.read_batch(source), session, writer)
         elif message.kind == packets.RPC:
             for call in requests.read_calls(source, self.version):
-                self.settings.note(f"{self.number} rpc {call.name}")
+                text = next((each.value for each in call.parameters if isinstance(each.value, str)), "")
+                self.settings.note(f"{self.number} rpc {call.name} {text[:2000]!r}")
                 calls.run(call, writer)
         elif message.kind == packets.TRANSACTION:
             writer.write_all(self._transaction(requests.read_transaction(source), session))

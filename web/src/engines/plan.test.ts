@@ -96,6 +96,8 @@ test("a plan that is a text is its lines", () => {
   const found = plan(["Seq Scan on t", "  Filter: (a = 1)"]);
   expect(found).toEqual({ text: "Seq Scan on t\n  Filter: (a = 1)", steps: null, hasTimes: false });
   expect(plan(['{"other": 1}'])?.steps).toBeNull();
+  expect(plan(["Plan hash value: 1", "| 0 | SELECT |"], "PLAN_TABLE_OUTPUT")?.text).toContain("| 0 |");
+  expect(plan(["  |--Table Scan(OBJECT:([t]))"], "StmtText")?.text).toContain("Table Scan");
 });
 
 test("what is no plan, or is masked, is shown as rows", () => {

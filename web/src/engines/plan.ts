@@ -1,4 +1,4 @@
-// Plans of queries, as EXPLAIN of PostgreSQL, MySQL and MariaDB returns them: as a tree if it is JSON, else as text.
+// Plans of queries, as databases return them: as a tree if it is JSON of PostgreSQL, MySQL or MariaDB, else as text.
 
 import { indentedJson } from "./json-text";
 import type { ShownResult } from "./results";
@@ -26,7 +26,8 @@ export interface Plan {
   hasTimes: boolean;
 }
 
-const NAMES = new Set(["QUERY PLAN", "EXPLAIN", "ANALYZE"]); // what the only column of a plan is called
+// What the only column of a plan is called: by PostgreSQL, MySQL and MariaDB, Oracle's DBMS_XPLAN, and SHOWPLAN_TEXT.
+const NAMES = new Set(["QUERY PLAN", "EXPLAIN", "ANALYZE", "PLAN_TABLE_OUTPUT", "StmtText"]);
 const LONGEST = 1_000_000; // characters
 const MOST_STEPS = 500;
 

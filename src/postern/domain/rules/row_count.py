@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Generic, TypeVar
 
 from postern.domain.text import one_line
 from postern.errors import PosternError
 
 MOST_ROWS = 1_000_000  # counted; what has more has "more than" that
+MOST_CHARACTERS = 10_000  # of a text whose parts are planned
 
 Named = tuple[str, str]
 """A table as a statement names it: its schema, empty where the statement names none, and its name."""
-
-_NOTHING: frozenset[str] = frozenset()
 
 
 class Uncountable(PosternError):
@@ -23,42 +22,42 @@ class Uncountable(PosternError):
 
 @dataclass(frozen=True, slots=True)
 class CountPlan:
-    """How one part of a statement is counted: an UPDATE, a DELETE or a MERGE, which may stand within another statement.
+    """How one part of a statement is counted: an UPDATE, for example, which can be inside another statement.
 
-    `why_not` where it is not; then nothing below it means anything. `tables` are all that it reads, `target` one of
-    them; `others` are those that decide which rows of it are meant. `functions`, `operators`, `types` and `collations`
-    are the names that its query uses, all of which mean the server's own; `fields` those that would call functions if
-    they were no columns; `columns` those of columns, None where it may read any. `writes`: it may make texts of values.
-    `sets` are the columns that it would change. `values` are
-    the numbers of the statement's bind values in the order in which the query takes them, from 1. `query` makes the
-    query, given the schema of each of `tables`: one row with one number, `MOST_ROWS` + 1 for more. `check` raises
-    Uncountable for a bind value that may mean something else in the session.
+    `target` is what the part changes: a schema and a table, or a database and a collection. `why_not` says why it
+    cannot be counted; then nothing else of the plan matters. `known` is the number if the text says it. `notes` are
+    caveats. Each protocol adds what its own queries need.
     """
 
     action: str
     target: Named
     why_not: str = ""
-    tables: tuple[Named, ...] = ()
-    others: tuple[Named, ...] = ()
-    columns: frozenset[str] | None = None
-    fields: frozenset[str] = _NOTHING
-    functions: frozenset[str] = _NOTHING
-    operators: frozenset[str] = _NOTHING
-    types: frozenset[str] = _NOTHING
-    collations: frozenset[str] = _NOTHING
-    writes: bool = False
-    sets: frozenset[str] = _NOTHING
-    values: tuple[int, ...] = ()
-    query: Callable[[Mapping[Named, str]], str] = field(default=lambda _: "", compare=False)
-    check: Callable[[str], None] = field(default=lambda _: None, compare=False)
+    known: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def table(self) -> str:
+        """Return the target's name, as reviewers see it."""
+        return ".".join(filter(None, self.target))
+
+    def make_result(self, rows: int, table: str = "", notes: tuple[str, ...] = ()) -> PartCount:
+        """Return the result, of which at most `MOST_ROWS` are shown. `table` is the full name, if that was found."""
+        is_more = rows > MOST_ROWS
+        return PartCount(self.action, table or self.table, min(rows, MOST_ROWS), is_more, notes=self.notes + notes)
+
+    def make_failure(self, why_not: str) -> PartCount:
+        return PartCount(self.action, self.table, why_not=why_not, notes=self.notes)
+
+
+PlanT = TypeVar("PlanT", bound=CountPlan)
 
 
 @dataclass(frozen=True, slots=True)
-class CountPlans:
+class CountPlans(Generic[PlanT]):
     """The plans of one text. `stirs`: it may change the meaning of later statements; `more`: it also does what is
     not counted."""
 
-    parts: tuple[CountPlan, ...] = ()
+    parts: tuple[PlanT, ...] = ()
     stirs: bool = False
     more: bool = False
 

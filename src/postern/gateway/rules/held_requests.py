@@ -230,9 +230,9 @@ class HeldRequests:
                 operation.unsure,
                 operation.types,
                 operation.encoding,
-                operation.exchange,
+                parked.request.bound_values(place),
             )
-            for operation in parked.request.operations
+            for place, operation in enumerate(parked.request.operations)
             if operation.phase is RUN
         ]
         try:

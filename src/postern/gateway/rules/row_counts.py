@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from postern.domain.rules.permit import Permit
@@ -14,7 +14,8 @@ from postern.relay.relay_target import Start
 
 @dataclass(frozen=True, slots=True)
 class HeldStatement:
-    """A held statement and its bind values. The other fields are as in `Operation`."""
+    """A held statement and its bind values. `bound` are these as in `Request.bound_values`, the other fields as in
+    `Operation`."""
 
     text: str
     values: tuple[bytes | None, ...] = ()
@@ -22,7 +23,7 @@ class HeldStatement:
     unsure: tuple[int, ...] = ()
     types: tuple[int, ...] = ()
     encoding: str = "utf-8"
-    exchange: int = field(default=0, compare=False)
+    bound: bytes = b""
 
 
 class RowCounter(Protocol):

@@ -92,9 +92,9 @@ def _catalogue() -> Catalogue:
 
 
 def _row_counts(dialer: Dialer) -> RowCounter:
-    from postern.protocols.mongodb.mongodb_row_counts import DocumentCounts
+    from postern.protocols.mongodb.mongodb_row_counts import document_counts
 
-    return DocumentCounts(dialer)
+    return document_counts(dialer)
 
 
 def _renderer() -> Renderer:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
     from postern.agent.agent_protocols import Targets
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, WireParts
+    from postern.gateway.rules.row_counts import RowCounter
     from postern.inspection.masking.origins import SessionLineages
     from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.script_spans import ScriptSpans
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from postern.recording.recording_library import ResultReader
     from postern.recording.recording_rendering import Renderer
     from postern.recording.steps import AnswerReader
+    from postern.relay.relay_target import Dialer
 
 
 def _wires(parts: WireParts) -> OpenWire:
@@ -34,6 +36,12 @@ def _gate(parts: GateParts) -> Gate:
     from postern.protocols.mssql.mssql_listener import MssqlGate
 
     return MssqlGate(parts.fronts, parts.certificate, decoy_secret=parts.decoy_secret)
+
+
+def _row_counts(dialer: Dialer) -> RowCounter:
+    from postern.protocols.mssql.mssql_row_counts import mssql_row_counts
+
+    return mssql_row_counts(dialer)
 
 
 def _targets(policy: LocalPolicy, environ: Mapping[str, str]) -> Targets:
@@ -148,6 +156,7 @@ MSSQL = ProtocolSpec(
     unsafe_variables=("SQLCMD",),
     preload=(
         "postern.protocols.mssql.mssql_listener",
+        "postern.protocols.mssql.mssql_row_counts",
         "postern.protocols.mssql.mssql_target",
     ),
     wires=_wires,
@@ -155,6 +164,7 @@ MSSQL = ProtocolSpec(
     gate=_gate,
     script=_script,
     parameters=_parameters,
+    row_counts=_row_counts,
     catalogue=_catalogue,
     renderer=_renderer,
     results=_results,

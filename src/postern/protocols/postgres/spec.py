@@ -40,10 +40,9 @@ def _gate(parts: GateParts) -> Gate:
 
 
 def _row_counts(dialer: Dialer) -> RowCounter:
-    from postern.protocols.postgres.dialect.postgres_count_plans import PostgresCounter
-    from postern.protocols.postgres.postgres_row_counts import RowCountEstimates
+    from postern.protocols.postgres.postgres_row_counts import postgres_row_counts
 
-    return RowCountEstimates(dialer, PostgresCounter().plans)
+    return postgres_row_counts(dialer)
 
 
 def _targets(policy: LocalPolicy, environ: Mapping[str, str]) -> Targets:

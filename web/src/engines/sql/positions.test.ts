@@ -10,7 +10,7 @@ test.each([
   expect(unitsOf(text, characters)).toBe(units);
 });
 
-const marked = (script: string, error: { text?: string; position?: number; line_text?: string }) => {
+const marked = (script: string, error: { text?: string; position?: number; line_text?: string; detail?: string }) => {
   const range = errorRange(script, { text: "", position: null, line_text: null, ...error });
   return range && script.slice(range.from, range.to);
 };
@@ -34,6 +34,16 @@ test("MySQL's quotation is found if it is there once", () => {
   expect(marked("select a fro t; select a fro t", { text })).toBeNull();
   expect(marked("select 1", { text })).toBeNull();
   expect(marked("select 1", { text: "Table 'x' does not exist" })).toBeNull();
+});
+
+test.each([
+  ["select 1\n  select * from missing\n", "Invalid object name 'missing'.", "Line 2", "missing"],
+  ["select 1\n  select 1/0 as a \n", "Divide by zero error encountered.", "Line 2", "select 1/0 as a"],
+  ["exec p", "Invalid object name 'missing'.", "Procedure p, Line 1", undefined],
+  ["select 1\nGO\nselect * from missing", "Invalid object name 'missing'.", "Line 1", undefined],
+  ["select 1", "Incorrect syntax near 'x'.", "Line 7", undefined],
+])("the line of SQL Server's error in %j: %s", (script, text, detail, place) => {
+  expect(marked(script, { text, detail }) ?? undefined).toBe(place);
 });
 
 test("the word at the end of an empty text", () => {

@@ -11,6 +11,7 @@ export interface ErrorPlace {
   /** In characters from 1. */
   position: number | null;
   line_text: string | null;
+  detail?: string;
 }
 
 /** Return the index in UTF-16 units of what is after so many characters (code points). */
@@ -25,6 +26,11 @@ export function unitsOf(text: string, characters: number): number {
 // MySQL and MariaDB quote what follows the error instead of counting.
 const NEAR = /\bnear '([\s\S]+)' at line \d+$/;
 
+// SQL Server counts the lines of a batch; those of a script with GO are not known.
+const BATCH_LINE = /^Line (\d+)$/;
+const GO = /^[ \t]*go\b/im;
+const QUOTED = /'([^']+)'/;
+
 /** Return where an error is in the script that ran, or null if that is unknown or the line is another one by now. */
 export function errorRange(script: string, error: ErrorPlace): Range | null {
   if (error.position !== null) {
@@ -33,10 +39,23 @@ export function errorRange(script: string, error: ErrorPlace): Range | null {
     const line = script.slice(start).split("\n", 1)[0];
     return line === error.line_text ? wordAt(script, at) : null;
   }
+  const line = BATCH_LINE.exec(error.detail ?? "")?.[1];
+  if (line !== undefined) return GO.test(script) ? null : lineRange(script, Number(line), QUOTED.exec(error.text)?.[1]);
   const near = NEAR.exec(error.text)?.[1];
   if (near === undefined) return null;
   const at = script.indexOf(near);
   return at >= 0 && script.indexOf(near, at + 1) < 0 ? wordAt(script, at) : null;
+}
+
+/** Return the place of a name in a line, or the line; null if it is empty or not there. */
+function lineRange(script: string, number: number, name: string | undefined): Range | null {
+  const lines = script.split("\n");
+  const line = lines[number - 1];
+  if (!line?.trim()) return null;
+  const start = lines.slice(0, number - 1).reduce((sum, { length }) => sum + length + 1, 0);
+  const at = name === undefined ? -1 : line.indexOf(name);
+  if (name !== undefined && at >= 0) return { from: start + at, to: start + at + name.length };
+  return { from: start + line.length - line.trimStart().length, to: start + line.trimEnd().length };
 }
 
 /** Return the word at an index, or the character there; at the end of the text the last one. */

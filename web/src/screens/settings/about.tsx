@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { useUser } from "../../api/account";
 import { api, unwrap } from "../../api/client";
 import type { components } from "../../api/schema";
+import { LISTENERS } from "../../engines/listeners";
 import { Chip } from "../../parts/chip";
 import { Facts } from "../../parts/facts";
 import { Failure } from "../../parts/notice";
@@ -69,13 +70,9 @@ function factsOf(info: Info): [string, ReactNode][] {
     [text.about.api, <code key="api">{info.api_url}</code>],
     [text.about.agents, <code key="agents">{info.grpc_url}</code>],
     [text.about.tunnel, <code key="tunnel">{info.tunnel_url}</code>],
-    [text.about.postgres, listener(info.postgres_proxy_enabled, info.postgres_host, info.postgres_port)],
-    [text.about.mysql, listener(info.mysql_proxy_enabled, info.mysql_host, info.mysql_port)],
-    [text.about.mongodb, listener(info.mongodb_proxy_enabled, info.mongodb_host, info.mongodb_port)],
-    [text.about.dynamodb, listener(info.dynamodb_proxy_enabled, info.dynamodb_host, info.dynamodb_port)],
-    [text.about.cloudwatch, listener(info.cloudwatch_proxy_enabled, info.cloudwatch_host, info.cloudwatch_port)],
-    [text.about.httpproxy, listener(info.httpproxy_proxy_enabled, info.httpproxy_host, info.httpproxy_port)],
-    [text.about.ssh, listener(info.ssh_proxy_enabled, info.ssh_host, info.ssh_port)],
-    [text.about.tcp, listener(info.tcp_proxy_enabled, info.tcp_host, info.tcp_port)],
+    ...LISTENERS.map((name): [string, ReactNode] => [
+      text.listeners[name],
+      listener(info[`${name}_proxy_enabled`], info[`${name}_host`], info[`${name}_port`]),
+    ]),
   ];
 }

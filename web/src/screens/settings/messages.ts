@@ -1,3 +1,4 @@
+import type { ListenerName } from "../../engines/listeners";
 import type { Counted } from "../../messages";
 
 export const text = {
@@ -104,21 +105,23 @@ export const text = {
     enableText: (meaning: string) => `Then ${meaning}.`,
     disableText: (meaning: string) => `No longer: ${meaning}. Sessions that depend on it end at once.`,
   },
+  listeners: {
+    postgres: "PostgreSQL clients",
+    mysql: "MySQL and MariaDB clients",
+    mssql: "SQL Server clients",
+    oracledb: "Oracle clients",
+    mongodb: "MongoDB clients",
+    httpproxy: "HTTP applications",
+    dynamodb: "DynamoDB clients",
+    cloudwatch: "CloudWatch clients",
+    ssh: "SSH clients",
+    tcp: "TCP clients",
+  } satisfies Record<ListenerName, string>,
   server: {
     about: "For all organisations of this gateway. Listeners change without a restart, and sessions continue.",
     apiUrl: "Address for clients and browsers",
     publicHost: "Host name for native clients",
     publicHostHint: "Empty: the machine's own name.",
-    listeners: {
-      postgres: "PostgreSQL clients",
-      mysql: "MySQL and MariaDB clients",
-      mongodb: "MongoDB clients",
-      dynamodb: "DynamoDB clients",
-      cloudwatch: "CloudWatch clients",
-      httpproxy: "HTTP applications",
-      ssh: "SSH clients",
-      tcp: "TCP clients",
-    },
     enabled: "Listen",
     listen: "Listen address",
     listenHint: "HOST:PORT. Empty: as the environment sets it.",
@@ -187,14 +190,6 @@ export const text = {
     tunnel: "Address for tunnels",
     tenancy: "Organisations",
     tenancies: { selfhosted: "One", multitenant: "Several" } as Record<string, string>,
-    postgres: "PostgreSQL clients",
-    mysql: "MySQL and MariaDB clients",
-    mongodb: "MongoDB clients",
-    dynamodb: "DynamoDB clients",
-    cloudwatch: "CloudWatch clients",
-    httpproxy: "HTTP applications",
-    ssh: "SSH clients",
-    tcp: "TCP clients",
     off: "Off",
     links: "More",
     licences: "Licences of the web application's parts",

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { endAllLogins } from "../../api/account";
 import { api, unwrap } from "../../api/client";
 import type { components } from "../../api/schema";
+import { LISTENERS } from "../../engines/listeners";
 import { Toggle } from "../../parts/choice";
 import { Confirm } from "../../parts/confirm";
 import { Copy } from "../../parts/copy";
@@ -16,17 +17,6 @@ import { SettingsPage } from "./settings-page";
 
 type Server = components["schemas"]["MiscConfigAnswer"];
 type Listener = components["schemas"]["ListenerConfigAnswer"];
-
-const LISTENERS = [
-  ["postgres_server_config", text.server.listeners.postgres],
-  ["mysql_server_config", text.server.listeners.mysql],
-  ["mongodb_server_config", text.server.listeners.mongodb],
-  ["dynamodb_server_config", text.server.listeners.dynamodb],
-  ["cloudwatch_server_config", text.server.listeners.cloudwatch],
-  ["httpproxy_server_config", text.server.listeners.httpproxy],
-  ["ssh_server_config", text.server.listeners.ssh],
-  ["tcp_server_config", text.server.listeners.tcp],
-] as const;
 
 /** Addresses and listeners of the server, and the keys of login tokens: for those who run it. */
 export function ServerScreen() {
@@ -77,12 +67,12 @@ function ServerForm({ server }: { server: Server }) {
         value={draft.public_host}
         onChange={(public_host) => set({ public_host })}
       />
-      {LISTENERS.map(([name, title]) => (
+      {LISTENERS.map((name) => (
         <ListenerFields
           key={name}
-          title={title}
-          listener={draft[name]}
-          onChange={(listener) => set({ [name]: listener })}
+          title={text.listeners[name]}
+          listener={draft[`${name}_server_config`]}
+          onChange={(listener) => set({ [`${name}_server_config`]: listener })}
         />
       ))}
       <div className="stack">

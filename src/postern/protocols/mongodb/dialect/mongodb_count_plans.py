@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from postern.domain.rules.row_count import MOST_ROWS
+from postern.domain.rules.row_count import MOST_ROWS, CountPlan, Named
 from postern.protocols.mongodb.dialect.mongodb_command_effects import name_of
 from postern.protocols.mongodb.dialect.mongodb_drafts import split_namespace
 from postern.protocols.mongodb.dialect.mongodb_json import (
@@ -35,26 +35,21 @@ _EACH: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentCountPlan:
-    """One part of a command. `documents` is their number if the text says it; `most` limits what the filter matches.
+class DocumentCountPlan(CountPlan):
+    """One part of a command. The target is a database and a collection. `most` limits what the filter matches."""
 
-    `why_not` says why it cannot be counted; then the filter means nothing. `notes` are caveats.
-    """
-
-    action: str
-    database: str
-    collection: str
-    query: Document
+    query: Document = field(default_factory=dict)
     most: int = MOST_ROWS + 1
     skip: int = 0
     collation: Document | None = None
-    documents: int | None = None
-    why_not: str = ""
-    notes: tuple[str, ...] = ()
 
     @property
-    def table(self) -> str:
-        return f"{self.database}.{self.collection}"
+    def database(self) -> str:
+        return self.target[0]
+
+    @property
+    def collection(self) -> str:
+        return self.target[1]
 
     def query_text(self, max_millis: int) -> str:
         """Return the command that counts, as text."""
@@ -77,14 +72,14 @@ def count_plans(text: str) -> list[DocumentCountPlan]:
 
 
 def _check(plan: DocumentCountPlan) -> DocumentCountPlan:
-    if plan.why_not or plan.documents is not None:
+    if plan.why_not or plan.known is not None:
         return plan
     why = check_query(plan.query)
     if not why and (refused := sorted(_NO_COUNT & set(_names_in(plan.query)))):
         why = f"its filter has {refused[0]}"
     if not why and any(text.startswith("$$") and text not in ("$$ROOT", "$$NOW") for text in _texts_in(plan.query)):
         why = "its filter uses variables"
-    return DocumentCountPlan(plan.action, plan.database, plan.collection, {}, why_not=why) if why else plan
+    return DocumentCountPlan(plan.action, plan.target, why) if why else plan
 
 
 def _names_in(value: object) -> Iterator[str]:
@@ -112,9 +107,9 @@ def _of_collection(
     collation = part.get("collation")
     return DocumentCountPlan(
         action,
-        *place,
-        as_document(query, "a filter"),
-        MOST_ROWS + 1 if is_many else 1,
+        place,
+        query=as_document(query, "a filter"),
+        most=MOST_ROWS + 1 if is_many else 1,
         collation=None if collation is None else as_document(collation, "collation"),
         notes=notes,
     )
@@ -134,7 +129,7 @@ def _deletes(command: CommandText) -> Iterator[DocumentCountPlan]:
 
 def _inserts(command: CommandText) -> Iterator[DocumentCountPlan]:
     number = len(command.documents("documents"))
-    yield DocumentCountPlan("insert", command.database, command.collection, {}, documents=number)
+    yield DocumentCountPlan("insert", (command.database, command.collection), known=number)
 
 
 def _find_and_modify(command: CommandText) -> Iterator[DocumentCountPlan]:
@@ -152,7 +147,7 @@ def _bulk_write(command: CommandText) -> Iterator[DocumentCountPlan]:
         if place is None:
             raise UnreadableCommand("an operation names no collection")
         if action == "insert":
-            yield DocumentCountPlan("insert", *place, {}, documents=1)
+            yield DocumentCountPlan("insert", place, known=1)
         else:
             yield _of_collection(action, place, each, each.get("filter"), is_many=is_true(each.get("multi")))
 
@@ -190,25 +185,23 @@ def _aggregate(command: CommandText) -> Iterator[DocumentCountPlan]:
     query: Document = {"$and": queries} if queries else {}
     if most < 1:
         why = "its limit is not understood"
-    plan = DocumentCountPlan(action[1:], command.database, read, {} if why else query, most, skip, why_not=why)
+    source = (command.database, read)
+    plan = DocumentCountPlan(action[1:], source, why, query={} if why else query, most=most, skip=skip)
     checked = _check(plan)
     yield _PipelinePlan(
-        checked.action, *target, checked.query, most, skip, why_not=checked.why_not, notes=notes, read=read,
-        read_database=command.database,
-    )  # fmt: skip
+        checked.action, target, checked.why_not, notes=notes, query=checked.query, most=most, skip=skip, source=source
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _PipelinePlan(DocumentCountPlan):
     """A pipeline that writes to one collection what it reads from another."""
 
-    read: str = ""
-    read_database: str = ""
+    source: Named = ("", "")
 
     def query_text(self, max_millis: int) -> str:
-        return DocumentCountPlan(
-            self.action, self.read_database, self.read, self.query, self.most, self.skip
-        ).query_text(max_millis)
+        plan = DocumentCountPlan(self.action, self.source, query=self.query, most=self.most, skip=self.skip)
+        return plan.query_text(max_millis)
 
 
 _PLANS: Final[Mapping[str, Callable[[CommandText], Iterator[DocumentCountPlan]]]] = {

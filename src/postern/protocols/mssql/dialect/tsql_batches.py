@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from postern.inspection.sql.sql_lexing import check_text, token_of, tokens_of
@@ -39,6 +39,7 @@ _CONTINUED = re.compile(r"\\\r?\n")
 _GO_LINE = re.compile(r"(?im)^[ \t]*go\b")
 
 Batch = list[SqlToken]
+MakeToken = Callable[[re.Match[str], str], SqlToken]
 
 
 def readings(text: str) -> list[list[Batch]]:
@@ -66,14 +67,14 @@ def _batches(text: str, pattern: re.Pattern[str]) -> list[Batch]:
     return [each for each in token_lists if each]
 
 
-def only_batch(text: str) -> Batch:
-    """Return the tokens of a text as a server reads it, with QUOTED_IDENTIFIER on: it knows no GO.
+def only_batch(text: str, make: MakeToken | None = None) -> Batch:
+    """Return the tokens of a text as a server reads it, with QUOTED_IDENTIFIER on: it knows no GO. `make` creates them.
 
     At the end, GO is an alias at most: `FROM t⏎GO`. Anywhere else it is within a statement that client tools would take
     for two batches. Raises UnreadableSql for that.
     """
     check_text(text)
-    tokens = list(tokens_of(_without_nested(text), PATTERN, token_of_match))
+    tokens = list(tokens_of(_without_nested(text), PATTERN, make or token_of_match))
     last = tokens.pop() if tokens and _is_go(tokens[-1]) else None
     if any(map(_is_go, tokens)):
         raise UnreadableSql("GO is between two statements, where a server takes it for a name")

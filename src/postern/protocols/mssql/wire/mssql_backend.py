@@ -37,6 +37,7 @@ from postern.protocols.mssql.wire.mssql_response_queue import (
     MssqlResponseQueue,
 )
 from postern.protocols.mssql.wire.mssql_rows import MssqlLayout, MssqlRows
+from postern.protocols.mssql.wire.mssql_session_texts import NO_USE, OTHER_USE
 from postern.protocols.mssql.wire.mssql_token_skipper import RowSkipper
 from postern.protocols.mssql.wire.mssql_tokens import row_end, token_end
 from postern.protocols.mssql.wire.mssql_types import Truncated
@@ -313,9 +314,19 @@ class MssqlBackend(MssqlPacketFlow):
             queue.in_transaction = True
         elif change.kind in (k.ENV_COMMIT, k.ENV_ROLLBACK, k.ENV_TRANSACTION_ENDED):
             queue.in_transaction = False
+        elif change.kind == k.ENV_DATABASE:
+            self._follow_database(change.new)
         elif change.kind in _HIDDEN_CHANGES:
             self._emit(pieces, self._pos)
             self._sent = after
+
+    def _follow_database(self, name: bytes) -> None:
+        """Record the session's database. Inside of other texts, a change can be restored without a report."""
+        session = self.queue.session
+        session.database = name.decode("utf-8", "replace")
+        slot = self.queue.slots[0] if self.queue.slots else None
+        if slot is None or slot.use == OTHER_USE or (slot.use == NO_USE and not slot.resets):
+            session.is_lost = True
 
     def _read_return_value(self, after: int) -> bool:
         """Read an output parameter: a handle, or a value to judge."""
@@ -415,6 +426,8 @@ class MssqlBackend(MssqlPacketFlow):
             if not is_acknowledged:
                 raise ProtocolViolation("the target answered an attention, and did not acknowledge it")
             return
+        if head.is_setting and (was_cutting or is_acknowledged or self._messages):
+            self.queue.session.is_lost = True  # not all of it may have run
         if not was_cutting:
             self._complete(pieces, head)
         elif head.exchange:

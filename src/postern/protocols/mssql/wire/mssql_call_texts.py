@@ -57,9 +57,9 @@ HARMLESS: Final = frozenset({r.CURSOR_UNPREPARE, r.CURSOR_OPTION, r.CURSOR_CLOSE
 
 class CallReading:
     """What a call runs. `problem` says why it cannot be judged, and `hint` what to do. `variables`: see
-    `MssqlPendingResponse`."""
+    `MssqlPendingResponse`. The values of a statement begin with parameter `first`, which `declaration` declares."""
 
-    __slots__ = ("hint", "phase", "problem", "text", "values", "variables")
+    __slots__ = ("declaration", "first", "hint", "phase", "problem", "text", "values", "variables")
 
     def __init__(self, text: str, values: tuple[bytes | None, ...] = (), phase: Phase = RUN) -> None:
         self.text = text
@@ -68,6 +68,8 @@ class CallReading:
         self.problem = ""
         self.hint = ""
         self.variables: Variables | None = None
+        self.declaration = ""
+        self.first = -1
 
 
 def system_number(name: str) -> int:
@@ -178,6 +180,7 @@ def _read_statement(call: RpcCall, number: int, slot: MssqlPendingResponse, queu
         slot.declaration = (text_value(parameters[declared_at]) or "") if declared_at < len(parameters) else ""
         in_order = number != r.EXECUTE_SQL
         reading.variables = output_variables(parameters, first, slot.declaration, in_order=in_order)
+        reading.declaration, reading.first = slot.declaration, first
     old = int_value(call, 0) if number in (r.PREPARE_EXECUTE, r.CURSOR_PREPARE_EXECUTE) else None
     if old:  # it is replaced
         queue.forget(STATEMENT_HANDLE, old)
@@ -208,6 +211,7 @@ def _read_execution(call: RpcCall, number: int, slot: MssqlPendingResponse, queu
     reading = CallReading(statement.text, values)
     first = _HANDLE_AT[number]
     reading.variables = output_variables(call.parameters, first, statement.declaration, in_order=True)
+    reading.declaration, reading.first = statement.declaration, first
     return reading
 
 

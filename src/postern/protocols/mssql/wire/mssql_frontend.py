@@ -31,6 +31,7 @@ from postern.protocols.mssql.wire.mssql_response_queue import (
     MssqlPendingResponse,
     MssqlResponseQueue,
 )
+from postern.protocols.mssql.wire.mssql_session_texts import use_of
 from postern.protocols.mssql.wire.mssql_types import UTF16, uint16
 from postern.protocols.wire_base import Request, Wants
 
@@ -50,9 +51,10 @@ _PATIENT: Final = "Send less at once, or ask an administrator to raise POSTERN_M
 
 
 class MssqlRequest(Request):
-    """One request. `raw` are its packets. `is_login`: it stands for the database of the login, and has none."""
+    """One request. `raw` are its packets. `is_login`: it stands for the database of the login, and has none. `bound`
+    are the bind values of its operations, with the text that declares them."""
 
-    __slots__ = ("is_login", "raw", "resets", "slot")
+    __slots__ = ("batch", "bound", "called", "is_login", "payload", "raw", "resets", "slot")
 
     def __init__(self, raw: bytes, slot: MssqlPendingResponse, resets: int) -> None:
         super().__init__()
@@ -60,6 +62,14 @@ class MssqlRequest(Request):
         self.slot = slot
         self.resets = resets
         self.is_login = False
+        self.batch = ""  # its text
+        self.called: list[str] = []  # procedures that it calls by name
+        self.payload = b""  # that `bound` points into
+        self.bound: list[tuple[list[r.RpcParameter], str] | None] = []
+
+    def bound_values(self, place: int) -> bytes:
+        bound = self.bound[place] if place < len(self.bound) else None
+        return b"" if bound is None else r.encode_bound(self.payload, bound[1], bound[0])
 
 
 class MssqlFrontend:
@@ -237,16 +247,21 @@ class MssqlFrontend:
             raise ProtocolViolation("the client sent a batch that is not in UTF-16")
         text = payload[start:].decode(UTF16, "replace")
         self._ask(request, text)
+        request.batch = text
+        request.slot.use = use_of(text)
         request.slot.is_bulk_begin = " ".join(text[:200].split()[:2]).upper() == _BULK
 
     def _read_calls(self, request: MssqlRequest, payload: bytes) -> None:
         slot = request.slot
         calls = r.read_calls(payload, r.after_headers(payload, self.queue.wide), self.queue.wide)
         runs_texts = True
+        request.payload = payload
         for call in calls:
             if call.flags & r.UNDESCRIBED:
                 request.raw = _described(request.raw, call)
             reading = read_call(call, slot, self.queue)
+            if not call.number:
+                request.called.append(call.name)
             if reading is None:
                 runs_texts = False
                 continue
@@ -255,16 +270,19 @@ class MssqlFrontend:
             if len(calls) > 1 and not reading.problem and any(slot.outputs):
                 reading.problem = "this procedure is called together with others, so its result cannot be recognised"
                 reading.hint = "Send it in a message of its own."
-            self._ask_call(request, reading)
+            slot.use = max(slot.use, use_of(reading.text))
+            self._ask_call(request, reading, call)
         if len(calls) > 1:  # an output parameter can be of any of them
             slot.variables = {} if runs_texts else None
 
-    def _ask_call(self, request: MssqlRequest, reading: CallReading) -> None:
+    def _ask_call(self, request: MssqlRequest, reading: CallReading, call: r.RpcCall) -> None:
         if reading.text or reading.problem:
             slot = request.slot
             request.operations.append(
                 Operation(slot.exchange, reading.text, reading.phase, reading.values, pipelined=bool(self.queue.slots))
             )
+            bound = None if reading.first < 0 else (call.parameters[reading.first :], reading.declaration)
+            request.bound.append(bound)
         if reading.problem and request.forced is None:
             request.forced = Refuse("protocol", reading.problem, reading.hint)
 

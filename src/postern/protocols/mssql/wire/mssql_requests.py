@@ -81,11 +81,16 @@ TM_SAVE: Final = 9
 
 
 class RpcParameter:
-    """A parameter of a call. `value` has no lengths, None is NULL; of a table it is all of its bytes."""
+    """A parameter of a call. `value` has no lengths, None is NULL; of a table it is all of its bytes. Its type
+    begins at `typed_at` in the message, and its value ends at `end`."""
 
-    __slots__ = ("name", "status", "type", "value")
+    __slots__ = ("end", "name", "status", "type", "typed_at", "value")
 
-    def __init__(self, name: str, status: int, kind: MssqlType, value: bytes | None) -> None:
+    def __init__(
+        self, name: str, status: int, kind: MssqlType, value: bytes | None, typed_at: int = 0, end: int = 0
+    ) -> None:
+        self.typed_at = typed_at
+        self.end = end
         self.name = name
         self.status = status
         self.type = kind
@@ -185,11 +190,11 @@ def _read_parameter(buf: bytes, pos: i64, end: i64, wide: bool) -> tuple[RpcPara
     kind, start = t.read_type(buf, after, end, is_parameter=True)
     if kind.form == t.TABLE:
         stop = read_table(buf, start, end)[1]
-        return RpcParameter(name, status, kind, buf[start:stop]), stop
+        return RpcParameter(name, status, kind, buf[start:stop], int(after), int(stop)), stop
     stop = value_end(buf, start, end, kind.form)
     if stop < 0:
         raise t.Truncated(int(-stop))
-    return RpcParameter(name, status, kind, content(buf, start, stop, kind.form)), stop
+    return RpcParameter(name, status, kind, content(buf, start, stop, kind.form), int(after), int(stop)), stop
 
 
 def read_table(buf: bytes, pos: i64, end: i64) -> tuple[list[bytes | None], i64]:
@@ -227,6 +232,27 @@ def read_table(buf: bytes, pos: i64, end: i64) -> tuple[list[bytes | None], i64]
             value = content(buf, after, stop, kind.form)
             cells.append(None if value is None else plain(kind, value))
             after = stop
+
+
+def encode_bound(payload: bytes, declaration: str, parameters: list[RpcParameter]) -> bytes:
+    """Encode values with the text that declares them, as they were in a message. `read_bound` is the opposite."""
+    text = declaration.encode(t.UTF16, "surrogatepass")
+    parts = [len(text).to_bytes(4, "little"), text]
+    for each in parameters:
+        parts += [k.encode_short_text(each.name), bytes((each.status,)), payload[each.typed_at : each.end]]
+    return b"".join(parts)
+
+
+def read_bound(data: bytes) -> tuple[str, list[RpcParameter]]:
+    """Return the declaration and the values, from the result of `encode_bound`."""
+    pos: i64 = 4 + uint32(data, 0)
+    declaration = data[4:pos].decode(t.UTF16, "replace")
+    end: i64 = len(data)
+    parameters: list[RpcParameter] = []
+    while pos < end:
+        parameter, pos = _read_parameter(data, pos, end, True)
+        parameters.append(parameter)
+    return declaration, parameters
 
 
 def _skip_table_options(buf: bytes, pos: i64, end: i64) -> i64:

@@ -20,6 +20,7 @@ from collections import deque
 from typing import Final
 
 from postern.errors import ProtocolViolation
+from postern.protocols.mssql.wire.mssql_session_texts import NO_USE, MssqlSessionTexts
 
 # Kinds of entries
 REQUEST: Final = 0
@@ -67,11 +68,14 @@ class MssqlPendingResponse:
         "epoch",
         "exchange",
         "is_bulk_begin",
+        "is_setting",
         "kind",
         "outputs",
         "prefix",
         "prepared",
+        "resets",
         "text",
+        "use",
         "variables",
     )
 
@@ -90,6 +94,9 @@ class MssqlPendingResponse:
         self.prefix = b""  # tokens for the client before the response
         self.data = b""  # REFUSED: the tokens of the response
         self.is_bulk_begin = False  # if it succeeds, the client sends rows
+        self.is_setting = False  # the request may set options of the session
+        self.resets = False  # the request begins with a reset of the session
+        self.use: int = NO_USE  # what the request does with the session's database
 
 
 class MssqlResponseQueue:
@@ -102,6 +109,7 @@ class MssqlResponseQueue:
         "exchange",
         "in_transaction",
         "reset_status",
+        "session",
         "slots",
         "statements",
         "texts",
@@ -118,6 +126,7 @@ class MssqlResponseQueue:
         self.exchange = 0
         self.in_transaction = False
         self.bulk_allowed = False  # the target waits for the rows of a bulk load
+        self.session = MssqlSessionTexts()
         self.reset_status = 0  # bits of a reset that the next forwarded request has to bring
 
     def next_exchange(self) -> int:
@@ -154,6 +163,7 @@ class MssqlResponseQueue:
         self.cursors.clear()
         self.texts = 0
         self.bulk_allowed = False
+        self.session.reset()
 
     @property
     def owes(self) -> bool:

@@ -57,9 +57,15 @@ class MssqlWire(MssqlBackend):
         if request.is_login:
             self._opened = [Completed(request.slot.exchange, "OK")]
             return b""
-        self._owe(request.slot)
+        slot = request.slot
+        if request.batch:
+            slot.is_setting = self.queue.session.record_batch(request.batch)
+        for name in request.called:
+            self.queue.session.record_call(name)
+        self._owe(slot)
         raw = request.raw
         if request.resets:
+            slot.resets = True
             raw = raw[:1] + bytes((raw[1] | request.resets,)) + raw[2:]
             self.queue.reset_status = 0
         return raw
@@ -137,7 +143,9 @@ class MssqlWire(MssqlBackend):
     @property
     def transaction_state(self) -> TransactionState:
         queue = self.queue
-        return TransactionState(queue.in_transaction, queue.owes)
+        session = queue.session
+        reported = {"database": session.database, "switched": "yes" if session.is_switched else ""}
+        return TransactionState(queue.in_transaction, queue.owes, reported, session.texts)
 
     def position(self, side: Side) -> str:
         return self._frontend.position if side is Side.CLIENT else self._target_position

@@ -16,11 +16,11 @@ from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 from postgast import PgQueryError, deparse, pg_query_pb2
 
-from postern.domain.rules.row_count import MOST_ROWS, CountPlan, CountPlans, Named, Uncountable
+from postern.domain.rules.row_count import MOST_CHARACTERS, MOST_ROWS, CountPlans, Named, Uncountable
 from postern.inspection.sql.postgres.postgres_tree import Message, UnreadablePostgres, children, names, node, readings
 from postern.protocols.postgres.dialect.postgres_side_effect_free import check_text, is_calm, qualified_name_of, uses
+from postern.protocols.postgres.queries.postgres_row_counting import PostgresCountPlan
 
-MOST_CHARACTERS: Final = 10_000
 MOST_PARTS: Final = 20
 _ACTIONS: Final = {"UpdateStmt": "UPDATE", "DeleteStmt": "DELETE", "MergeStmt": "MERGE"}
 _CHANGES: Final = frozenset({*_ACTIONS, "InsertStmt"})
@@ -34,7 +34,7 @@ class PostgresCounter:
     """Makes count plans: `plans(text)` returns how to count the parts of a text that change rows. Takes milliseconds,
     in any thread."""
 
-    def plans(self, text: str) -> CountPlans:
+    def plans(self, text: str) -> CountPlans[PostgresCountPlan]:
         if len(text) > MOST_CHARACTERS:
             return _unknown(f"it is longer than {MOST_CHARACTERS:,} characters")
         try:
@@ -60,12 +60,12 @@ class PostgresCounter:
         return CountPlans(tuple(plans), any(stirs), more)
 
 
-def behind(plan: CountPlan) -> CountPlan:
+def behind(plan: PostgresCountPlan) -> PostgresCountPlan:
     """Return the plan for a statement after one that may change its meaning."""
     return _make_uncountable_plan("earlier statements can change its meaning", plan.action, plan.target)
 
 
-def _unknown(why: str) -> CountPlans:
+def _unknown(why: str) -> CountPlans[PostgresCountPlan]:
     return CountPlans((_make_uncountable_plan(why),), True, True)
 
 
@@ -103,8 +103,8 @@ def _all(kind: str, message: Message) -> Iterator[tuple[str, Message]]:
         waiting += [(child_kind, child) for _, child_kind, child in children(kind, message)]
 
 
-def _make_uncountable_plan(why: str, action: str = "", target: Named = ("", "")) -> CountPlan:
-    return CountPlan(action or _EVERYTHING, target, why)
+def _make_uncountable_plan(why: str, action: str = "", target: Named = ("", "")) -> PostgresCountPlan:
+    return PostgresCountPlan(action or _EVERYTHING, target, why)
 
 
 Part = tuple[str, Message, Sequence[Message]]
@@ -128,7 +128,7 @@ def _parts(statement: Message) -> Iterator[Part]:
                 waiting.append((child_kind, child, outside))
 
 
-def _plan(kind: str, message: Message, outside: Sequence[Message]) -> CountPlan:
+def _plan(kind: str, message: Message, outside: Sequence[Message]) -> PostgresCountPlan:
     action, target = _ACTIONS[kind], qualified_name_of(message["relation"])
     try:
         return _plan_count(kind, copy.deepcopy(message), copy.deepcopy(list(outside)), action, target)
@@ -138,7 +138,7 @@ def _plan(kind: str, message: Message, outside: Sequence[Message]) -> CountPlan:
         return _make_uncountable_plan("it is nested too deeply", action, target)
 
 
-def _plan_count(kind: str, message: Message, outside: list[Message], action: str, target: Named) -> CountPlan:
+def _plan_count(kind: str, message: Message, outside: list[Message], action: str, target: Named) -> PostgresCountPlan:
     message = _with_outside(message, outside)
     rows = _select_merged_rows(message) if kind == "MergeStmt" else _select_changed_rows(kind, message)
     relation = message["relation"]
@@ -149,7 +149,7 @@ def _plan_count(kind: str, message: Message, outside: list[Message], action: str
         parameter["number"] = numbers.setdefault(number, len(numbers) + 1)
     _without_changes(rows)
     sets = frozenset(_set_columns(kind, message))
-    return CountPlan(
+    return PostgresCountPlan(
         action,
         target,
         tables=tuple(dict.fromkeys(qualified_name_of(table) for table in usage.tables)),

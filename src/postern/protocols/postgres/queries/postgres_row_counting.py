@@ -8,7 +8,8 @@ server's own, in these statements and in the counted query. PostgreSQL 12 and la
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from postern.domain.rules.row_count import CountPlan, Named, Uncountable
@@ -174,6 +175,37 @@ _ERRORS: Final = {
 }
 
 
+_NOTHING: Final[frozenset[str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresCountPlan(CountPlan):
+    """How one part of a statement is counted.
+
+    `tables` are all that it reads, `target` one of them; `others` are those that decide which rows of it are meant.
+    `functions`, `operators`, `types` and `collations` are the names that its query uses, all of which mean the server's
+    own; `fields` those that would call functions if they were no columns; `columns` those of columns, None where it may
+    read any. `writes`: it may make texts of values. `sets` are the columns that it would change. `values` are the
+    numbers of the statement's bind values in the order in which the query takes them, from 1. `query` makes the query,
+    given the schema of each of `tables`: one row with one number, `MOST_ROWS` + 1 for more. `check` raises Uncountable
+    for a bind value that may mean something else in the session.
+    """
+
+    tables: tuple[Named, ...] = ()
+    others: tuple[Named, ...] = ()
+    columns: frozenset[str] | None = None
+    fields: frozenset[str] = _NOTHING
+    functions: frozenset[str] = _NOTHING
+    operators: frozenset[str] = _NOTHING
+    types: frozenset[str] = _NOTHING
+    collations: frozenset[str] = _NOTHING
+    writes: bool = False
+    sets: frozenset[str] = _NOTHING
+    values: tuple[int, ...] = ()
+    query: Callable[[Mapping[Named, str]], str] = field(default=lambda _: "", compare=False)
+    check: Callable[[str], None] = field(default=lambda _: None, compare=False)
+
+
 def settings(statement_timeout: float, lock_timeout: float, session_settings: Mapping[str, str]) -> PostgresQuery:
     """Return the query that sets the transaction's settings, with one row. Times are in seconds."""
     limits = {
@@ -197,12 +229,12 @@ def same_user(session_settings: Mapping[str, str], login_settings: Mapping[str, 
         raise Uncountable("the session has switched to another user, so other rows can be visible")
 
 
-def tables(plan: CountPlan) -> PostgresQuery:
+def tables(plan: PostgresCountPlan) -> PostgresQuery:
     """Return the query for the tables that the plan's names may mean. Its rows are read by `found_tables`."""
     return PostgresQuery(_TABLES, [json.dumps(plan.tables)])
 
 
-def found_tables(plan: CountPlan, rows: Sequence[Row]) -> dict[Named, tuple[int, str]]:
+def found_tables(plan: PostgresCountPlan, rows: Sequence[Row]) -> dict[Named, tuple[int, str]]:
     """Return the OID and schema of each table, from the rows of `tables`. Raises Uncountable."""
     tables_by_name: dict[Named, tuple[int, str]] = {}
     for place, number, schema, kind, lasts in rows:
@@ -232,7 +264,7 @@ def lock(tables_by_name: Mapping[Named, tuple[int, str]], rows: Sequence[Row]) -
 
 
 def facts(
-    plan: CountPlan,
+    plan: PostgresCountPlan,
     tables_by_name: Mapping[Named, tuple[int, str]],
     value_types: Sequence[int],
     *,
@@ -258,7 +290,7 @@ def facts(
     return PostgresQuery(_FACTS, [f"{{{','.join(map(str, numbers))}}}", json.dumps(used)])
 
 
-def notes(plan: CountPlan, target: int) -> PostgresQuery:
+def notes(plan: PostgresCountPlan, target: int) -> PostgresQuery:
     bits, letters = _EVENTS[plan.action]
     return PostgresQuery(_NOTES, [str(target), bits, letters, json.dumps(sorted(plan.sets))])
 
