@@ -1,22 +1,13 @@
-"""Clients of MongoDB in one process, which send prepared commands: a driver would be the slowest part.
-
-    python -m bench.mongodb_load PORT USER PASSWORD CLIENTS SECONDS     point reads, each after the reply to the last
-    python -m bench.mongodb_load PORT USER PASSWORD large               one result to its end
-
-An empty USER is one who does not log in. Prints JSON: `count`, `seconds`, `bytes`, and latencies in microseconds.
-"""
+"""Clients of MongoDB for `bench/mongodb.py`: see `bench/load_clients.py`. An empty user is one who does not log in."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import struct
-import sys
-import time
 from typing import Any
 
 import bson
-import uvloop
+from bench.load_clients import LoadClient, run_load
 
 from postern.domain.secret import Secret
 from postern.protocols.mongodb.login.mongodb_target_login import MongodbTargetConversation, MongodbTargetLogin
@@ -37,57 +28,36 @@ def point_read(number: int) -> bytes:
     return command(fields, number)
 
 
-class PointReader(asyncio.Protocol):
-    """One client, which reads until `until`."""
+_SMALL = [point_read(number) for number in range(1, 1001)]
+_LARGE = [command({"find": "lines", "filter": {}}, 1)]
+_CURSOR = b"\x12id\0" + (7).to_bytes(8, "little")  # at the end of a reply that is not the last one
+
+
+class PointReader(LoadClient):
+    """A client that reads documents by their keys."""
 
     def __init__(self) -> None:
-        self.until = 0.0  # by the performance counter
-        self._requests = [point_read(number) for number in range(1, 1001)]
+        super().__init__(_SMALL)
         self._awaited = 0
-        self.latencies: list[float] = []
-        self.done = asyncio.get_running_loop().create_future()
-
-    def begin(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._send()
-
-    def _send(self) -> None:
-        self._began = time.perf_counter()
-        self._transport.write(self._requests[len(self.latencies) % 1000])
 
     def data_received(self, data: bytes) -> None:
         if not self._awaited:
             self._awaited = int.from_bytes(data[:4], "little")
             if b"cursor\0" not in data:
-                self.done.set_exception(RuntimeError(f"an unexpected reply: {data!r}"))
+                self.fail(RuntimeError(f"an unexpected reply: {data!r}"))
                 return
         self._awaited -= len(data)
-        if self._awaited:
-            return
-        now = time.perf_counter()
-        self.latencies.append(now - self._began)
-        if now < self.until:
-            self._send()
-        elif not self.done.done():
-            self.done.set_result(None)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        if not self.done.done():
-            self.done.set_exception(error or ConnectionError("the connection was closed"))
+        if not self._awaited:
+            self.finish_answer()
 
 
-class LargeReader(asyncio.Protocol):
+class LargeReader(LoadClient):
     """A client that reads one result to its end."""
 
     def __init__(self) -> None:
+        super().__init__(_LARGE)
         self._number, self._awaited = 1, 0
         self._start = b""
-        self.size = 0
-        self.done = asyncio.get_running_loop().create_future()
-
-    def begin(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        transport.write(command({"find": "lines", "filter": {}}, 1))
 
     def data_received(self, data: bytes) -> None:
         self.size += len(data)
@@ -100,62 +70,24 @@ class LargeReader(asyncio.Protocol):
         if self._awaited:
             return
         if b"cursor\0" not in self._start:
-            self.done.set_exception(RuntimeError(f"an unexpected reply: {self._start!r}"))
-        elif data.find(b"\x12id\0" + (7).to_bytes(8, "little"), -100) >= 0:
+            self.fail(RuntimeError(f"an unexpected reply: {self._start!r}"))
+        elif data.find(_CURSOR, -100) >= 0:
             self._number += 1
-            self._transport.write(command({"getMore": bson.Int64(7), "collection": "lines"}, self._number))
+            self.write(command({"getMore": bson.Int64(7), "collection": "lines"}, self._number))
         else:
-            self.done.set_result(None)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        if not self.done.done():
-            self.done.set_exception(error or ConnectionError("the connection was closed"))
+            self.finish_answer()
 
 
-async def connect(port: int, user: str, password: str, reader: asyncio.Protocol) -> asyncio.Transport:
-    """Log in, and hand the connection over to the reader."""
+async def connect(port: int, user: str, password: str, client: LoadClient) -> asyncio.Transport:
+    """Log in, and hand the connection over."""
     transport, stream = await asyncio.get_running_loop().create_connection(StreamHandshake, "127.0.0.1", port)
     conversation = MongodbTargetConversation(stream)
     login = MongodbTargetLogin(user, Secret(password), mechanism="SCRAM-SHA-256" if user else "")
     server = await conversation.hello(login)
     await conversation.authenticate(login, server, verified=False)
-    stream.hand_over(reader)
+    stream.hand_over(client)
     return transport
 
 
-async def point_reads(port: int, user: str, password: str, clients: int, seconds: float) -> dict[str, float]:
-    readers = [PointReader() for _ in range(clients)]
-    transports = [await connect(port, user, password, reader) for reader in readers]
-    began = time.perf_counter()
-    for reader, transport in zip(readers, transports, strict=True):
-        reader.until = began + seconds
-        reader.begin(transport)
-    await asyncio.gather(*(reader.done for reader in readers))
-    took = time.perf_counter() - began
-    latencies = sorted(latency for reader in readers for latency in reader.latencies)
-    return {
-        "count": len(latencies),
-        "seconds": took,
-        "p50": latencies[len(latencies) // 2] * 1e6,
-        "p99": latencies[len(latencies) * 99 // 100] * 1e6,
-    }
-
-
-async def large(port: int, user: str, password: str) -> dict[str, float]:
-    reader = LargeReader()
-    transport = await connect(port, user, password, reader)
-    began = time.perf_counter()
-    reader.begin(transport)
-    await reader.done
-    return {"bytes": reader.size, "seconds": time.perf_counter() - began}
-
-
-def main(port: str, user: str, password: str, what: str, seconds: str = "") -> None:
-    if what == "large":
-        print(json.dumps(uvloop.run(large(int(port), user, password))))
-    else:
-        print(json.dumps(uvloop.run(point_reads(int(port), user, password, int(what), float(seconds)))))
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    run_load(connect, small=PointReader, large=LargeReader)

@@ -11,7 +11,7 @@ from sqlalchemy import event, insert
 from tests.api.conftest import TARGET, Api, message
 
 from postern.domain.secret import Secret
-from postern.services.admission import masked_types
+from postern.services.rules.connection_policies import masked_types
 from postern.store.ports.common_ports import Topic
 from postern.store.schema.target_tables import connections
 from postern.store.sql.rows import connection_values

@@ -5,6 +5,12 @@ from __future__ import annotations
 from playwright.sync_api import Locator, Page, expect
 
 
+def wait_until_loaded(page: Page) -> None:
+    """Wait for the rows that placeholders stand for: a slow page can be quiet before it asks for them."""
+    page.wait_for_load_state("networkidle")
+    expect(page.locator("main [class*=skeleton]")).to_have_count(0)
+
+
 def choose(page: Page, label: str, option: str) -> None:
     """Choose an option of a list that a button opens: the first with this label."""
     page.get_by_role("button", name=label).first.click()

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.support.running import Gateway
 from tests.web.conftest import Visit, visiting_as
+from tests.web.controls import wait_until_loaded
 from tests.web.people import ADMIN, People
 
 pytestmark = pytest.mark.slow
@@ -95,7 +96,7 @@ def admin(request: pytest.FixtureRequest, browser: Browser, gateway: Gateway, pe
 def open_screen(admin: Visit, path: str) -> Page:
     admin.open(path)
     expect(admin.page.get_by_role("heading", level=1)).to_be_visible()
-    admin.page.wait_for_load_state("networkidle")
+    wait_until_loaded(admin.page)
     return admin.page
 
 

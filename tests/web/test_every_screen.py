@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from tests.support.running import Gateway
 from tests.web.conftest import Visit, visiting_with
+from tests.web.controls import wait_until_loaded
 from tests.web.people import ADMIN, People
 from tests.web.screens import SCREENS
 
@@ -25,7 +26,7 @@ def admin(request: pytest.FixtureRequest, browser: Browser, gateway: Gateway, pe
 def test_screen_is_accessible(admin: Visit, path: str, heading: str) -> None:
     admin.open(path)
     expect(admin.page.get_by_role("heading", level=1)).to_contain_text(heading)
-    admin.page.wait_for_load_state("networkidle")
+    wait_until_loaded(admin.page)
     assert admin.accessibility() == []
     width = admin.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert width <= 0, f"{path} is {width} pixels wider than the window"

@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.support.running import Gateway
 from tests.web.conftest import Visit, visiting_with
+from tests.web.controls import wait_until_loaded
 from tests.web.people import ADMIN, People
 
 pytestmark = pytest.mark.ci
@@ -78,7 +79,7 @@ def test_screen_looks_as_before(admin: Visit, name: str, request: pytest.Fixture
     admin.open(SCREENS[name])
     page = admin.page
     expect(page.get_by_role("heading", level=1)).to_be_visible()
-    page.wait_for_load_state("networkidle")
+    wait_until_loaded(page)
     changing = [page.locator("time"), page.get_by_text(admin.url)]
     now = page.screenshot(animations="disabled", caret="hide", mask=changing, mask_color="#808080")
     stored = SNAPSHOTS / f"{name}-{request.node.callspec.params['admin']}.png"

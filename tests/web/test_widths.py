@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, ViewportSize, expect
 from tests.support.running import Gateway
 from tests.web.conftest import Visit, visiting_as
+from tests.web.controls import wait_until_loaded
 from tests.web.people import ADMIN, People
 from tests.web.screens import SCREENS
 
@@ -95,7 +96,7 @@ def admin(browser: Browser, gateway: Gateway, people: People) -> Iterator[Visit]
 def test_list_fits_into_windows_of_all_widths(admin: Visit, path: str) -> None:
     admin.open(path)
     expect(admin.page.get_by_role("heading", level=1)).to_be_visible()
-    admin.page.wait_for_load_state("networkidle")
+    wait_until_loaded(admin.page)
     admin.page.evaluate(LONGEST_TIMES)
     faults: dict[int, Any] = {}
     for width in WIDTHS:

@@ -151,44 +151,6 @@ class Question:
         return len(json.dumps(self.shown(row), ensure_ascii=False).encode()) + self.overhead
 
 
-# First cells of the rows of a whole schema. Their order puts all names before all columns, so that a large schema that
-# is cut still has every table.
-CURRENT, DATABASE, TABLE, COLUMN = "0", "1", "2", "3"
-
-
-def shown_of_schema(row: Row) -> Row:
-    """Return the cells of a whole schema's row that the answer has: a column's schema and table were there before."""
-    return row[3:] if row[0] == COLUMN else row[1:]
-
-
-def shape_schema(rows: Sequence[Row], kinds: Mapping[str, str], nullable: str) -> dict[str, Any]:
-    """Make the answer from rows (first cell, schema or database, table, kind or column, type, nullable, position).
-
-    `kinds` are the names of the kinds of relations that are not tables; `nullable` is the cell of a column that is.
-    """
-    database: str | None = None
-    databases: list[str | None] = []
-    schemas: dict[str | None, list[dict[str, Any]]] = {}
-    columns: dict[tuple[str | None, str | None], list[dict[str, Any]]] = {}
-    for part, place, table, name, kind, is_nullable, _ in rows:
-        if part == CURRENT:
-            database = place
-        elif part == DATABASE:
-            databases.append(place)
-        elif part == TABLE:
-            own = columns[place, table] = []
-            schemas.setdefault(place, []).append(
-                {"name": table, "kind": kinds.get(name or "", "table"), "columns": own}
-            )
-        elif (place, table) in columns:  # not made since the tables were read
-            columns[place, table].append({"name": name, "type": kind, "nullable": is_nullable == nullable})
-    return {
-        "database": database,
-        "databases": databases,
-        "schemas": [{"name": name, "tables": tables} for name, tables in schemas.items()],
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     """The catalogue queries of one protocol.

@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
     from postern.agent.agent_protocols import Targets
     from postern.domain.sessions.script_parameters import BoundScript
-    from postern.domain.targets.target_schema import TargetSchema
     from postern.gateway.agent_dialers import ReachableAgent
     from postern.gateway.clients.session_setup import SessionSetup
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, Runner, TunnelServer, WireParts
     from postern.gateway.rules.row_counts import RowCounter
-    from postern.inspection.masking.origins import SessionOrigins
+    from postern.inspection.masking.origins import SessionLineages
     from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.script_spans import ScriptSpans
     from postern.inspection.sql.sql_parser import Parser, SessionParser
@@ -121,7 +120,7 @@ class DialectSpec:
     parser: Callable[[], Parser]
     names: Callable[[Parser], SessionParser] | None = None
     encodings: Callable[[Parser], Interceptor] | None = None
-    lineage: Callable[[], Callable[[Callable[[], TargetSchema | None]], SessionOrigins]] | None = None
+    lineage: Callable[[], SessionLineages] | None = None
     facts: Callable[[], StatementFacts] | None = None
     split: Callable[[], Callable[[str], ScriptSpans]] | None = None
 

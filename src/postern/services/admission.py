@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
@@ -19,31 +19,34 @@ from postern.domain.identity.login import BrowserTerminal
 from postern.domain.identity.principal import Principal
 from postern.domain.reviews.review import Review
 from postern.domain.rules.access import explain
-from postern.domain.rules.guardrail import unenforceable
-from postern.domain.rules.masking import DEFAULT_TYPES, InfoType, Strategy, info_type
 from postern.domain.rules.permit import Permit, seal
 from postern.domain.rules.policy import Policy
 from postern.domain.runbook import RunbookRef
-from postern.domain.secret import Secret
 from postern.domain.sessions.session import Verb
-from postern.domain.targets.connection import (
-    OF_VALUES,
-    OPAQUE,
-    OPAQUE_REASON,
-    SSH,
-    TERMINAL,
-    Connection,
-    Extra,
-    Toggle,
-)
+from postern.domain.targets.connection import SSH, Connection, Extra, Toggle
 from postern.domain.targets.connection_use import ConnectionAccess, ConnectionUse, UseAccess
-from postern.errors import Denied, NotFound, PosternError, StepUpRequired, Unauthenticated, Unavailable
+from postern.errors import Denied, NotFound, PosternError, StepUpRequired, Unauthenticated
+from postern.services.admission_reasons import (
+    AUDITOR,
+    Modes,
+    credential_reason,
+    extra_reason,
+    mode_reason,
+    modes_reason,
+    principal_reason,
+    schema_reason,
+    standing_credential_reason,
+    terminal_reason,
+    unsupported_reason,
+    use_reasons,
+)
 from postern.services.reviews.review_requests import RequestedAccess, ReviewRequests, ReviewRequired, ends
 from postern.services.rules.access_control import AccessControl
+from postern.services.rules.connection_policies import ConnectionPolicies
 from postern.services.rules.network_control import NetworkControl
 from postern.services.server.server_features import Features
-from postern.store.ports.common_ports import Clock, Signals, Topic
-from postern.store.ports.target_ports import AccessStore, ConnectionRuleSet, ConnectionStore, PermitStanding
+from postern.store.ports.common_ports import Clock, Signals
+from postern.store.ports.target_ports import AccessStore, ConnectionStore, PermitStanding
 
 __all__ = ["REFUSED_LOGIN", "Access", "CredentialEnded", "Grant", "RequestedAccess", "ReviewRequired", "Verifier"]
 
@@ -52,12 +55,6 @@ log = logging.getLogger(__name__)
 # One text for an unknown user name, a wrong password, and a connection that is hidden from its user.
 REFUSED_LOGIN = "the user name or password is wrong, or the credential is no longer valid"
 BROWSER = "browser"
-_WITH_TERMINALS = frozenset({TERMINAL, SSH})
-_AUDITOR = "auditors can read what others did, but cannot connect"
-
-Modes = tuple[Verb, ...]
-# Uses of SSH that need each access mode.
-_SSH_USES = {Verb.CONNECT: "shells, terminals, sftp and forwarding", Verb.EXEC: "commands"}
 
 # The verb whose approvals a use needs; looking at a schema needs none.
 _VERBS = {
@@ -65,16 +62,6 @@ _VERBS = {
     ConnectionUse.EXEC: Verb.EXEC,
     ConnectionUse.RUNBOOKS: Verb.EXEC,
 }
-
-_EXTRAS = {
-    Extra.FORWARD_LOCAL: "port forwarding to the target's network (ssh -L, -W, -D)",
-    Extra.FORWARD_REMOTE: "port forwarding from the target (ssh -R)",
-    Extra.FORWARD_AGENT: "SSH agent forwarding (ssh -A)",
-    Extra.FILE_TRANSFER: "file transfer (sftp, scp)",
-}
-
-# Fallback for lost `policy.changed` signals.
-_RULES_STAY = timedelta(seconds=30)
 
 
 class CredentialEnded(Denied):
@@ -99,18 +86,8 @@ class RevocableProof(Protocol):
         """Return why the proof behind this permit is no longer valid; None while it is. Raises Unavailable."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Cached:
-    rules: ConnectionRuleSet
-    key: Secret
-    until: datetime
-
-
 class Access:
-    """Admission to connections.
-
-    `signals` report which policies changed. Guardrails and masking rules are cached per connection until then.
-    """
+    """Admission to connections. `signals` report which policies changed."""
 
     def __init__(
         self,
@@ -135,7 +112,6 @@ class Access:
         terminals in browsers.
         """
         self._enforceable = enforceable
-        self._parsed = parsed
         self._proofs = proofs or {}
         self._runbooks = runbooks
         self._store = store
@@ -145,10 +121,7 @@ class Access:
         self._features = features
         self._connections = connections
         self._now = now
-        self._rules: dict[UUID, _Cached] = {}
-        self._generation = 0
-        signals.subscribe(Topic.POLICY_CHANGED, self._forget)
-        signals.subscribe(Topic.RESUMED, self._forget)
+        self._policies = ConnectionPolicies(store, signals, now, parsed=parsed)
 
     async def find_grant(self, username: str) -> Grant | None:
         """Return the credential with that user name, not yet checked; None when it is unknown. One statement."""
@@ -162,7 +135,7 @@ class Access:
         Unauthenticated when the connection is hidden from its user, and Unavailable when rules or the policy cannot be
         loaded.
         """
-        reason = _credential_reason(grant.expires_at, grant.revoked_at, self._now())
+        reason = credential_reason(grant.expires_at, grant.revoked_at, self._now())
         if reason is not None:
             raise CredentialEnded(reason)
         await self._features.require(grant.principal.org_id, Feature.NATIVE_CREDENTIALS)
@@ -226,9 +199,9 @@ class Access:
         """
         connection = permit.connection
         permit = replace(permit, modes=_modes(connection, permit.verb, modes), extra=extra)
-        reason = _modes_reason(connection, connection, permit.modes)
+        reason = modes_reason(connection, connection, permit.modes)
         if reason is None and extra is not None and not connection.allows(extra):
-            reason = _extra_reason(connection.name, extra)
+            reason = extra_reason(connection.name, extra)
         if reason is not None:
             raise Denied(reason)
         return permit
@@ -264,9 +237,9 @@ class Access:
         answers = {}
         for connection in connections:
             decision = await self._control.decide(principal, connection)
-            reasons = _use_reasons(connection, principal, scripts_reason, with_runbooks=connection.id in runnable)
+            reasons = use_reasons(connection, principal, scripts_reason, with_runbooks=connection.id in runnable)
             if connection.protocol not in self._enforceable:
-                reasons = dict.fromkeys(ConnectionUse, _unsupported_reason(connection))
+                reasons = dict.fromkeys(ConnectionUse, unsupported_reason(connection))
             uses = {use: await self._explain_use(principal, connection, use, reasons[use]) for use in ConnectionUse}
             answers[connection.id] = ConnectionAccess(explain(decision), uses)
         return answers
@@ -325,13 +298,13 @@ class Access:
         """
         found_connection, missing = await self._find_connection(principal, connection)
         await self._require_visible(principal, found_connection, missing)
-        reason = _principal_reason(principal.is_active)
+        reason = principal_reason(principal.is_active)
         if reason is None and schema:
-            reason = _schema_reason(found_connection)
+            reason = schema_reason(found_connection)
         if reason is None and not schema and not principal.is_admin:
             reason = await self._shut_reason(principal, found_connection)
         if reason is None and principal.is_auditor:
-            reason = _AUDITOR
+            reason = AUDITOR
         if reason is not None:
             raise Denied(reason)
         await self._require_network(principal, found_connection, source)
@@ -410,11 +383,11 @@ class Access:
     ) -> None:
         """Check that the principal is allowed. `hidden` is raised first where they cannot see the connection."""
         await self._require_visible(principal, connection, hidden)
-        reason = _principal_reason(principal.is_active) or _modes_reason(connection, connection, modes, runbook)
+        reason = principal_reason(principal.is_active) or modes_reason(connection, connection, modes, runbook)
         if reason is None and browser is not None:
-            reason = _terminal_reason(connection, connection)
+            reason = terminal_reason(connection, connection)
         if reason is None and principal.is_auditor:
-            reason = _AUDITOR
+            reason = AUDITOR
         reason = reason or await self._runbook_reason(principal, connection, runbook)
         if reason is None and runbook is not None and runbook.place not in ("", str(connection.place)):
             reason = (
@@ -444,7 +417,7 @@ class Access:
 
     async def _shut_reason(self, principal: Principal, connection: Connection) -> str | None:
         """Return why every access mode is closed to the principal; None where one is open."""
-        modes = [_mode_reason(connection, connection.name, verb) for verb in Verb]
+        modes = [mode_reason(connection, connection.name, verb) for verb in Verb]
         if not all(modes):
             return None
         by_runbooks = connection.access_mode_runbooks is Toggle.ENABLED
@@ -459,59 +432,8 @@ class Access:
             raise hidden
 
     async def policy_for(self, connection: Connection) -> Policy:
-        """Return the policy that applies from now on. At most one statement; none when the rules are cached.
-
-        Raises Unavailable when a rule cannot be loaded or enforced: the absence of a policy never means allow.
-        """
-        cached = await self._rules_of(connection)
-        for rail in cached.rules.guardrails:
-            reason = unenforceable(rail, connection.protocol, self._parsed)
-            if reason is not None:
-                raise Unavailable(f"connection {connection.name!r} cannot be used: {reason}; ask an administrator")
-        types = masked_types(connection)
-        if connection.protocol in OPAQUE and (types or cached.rules.masking):
-            raise Unavailable(
-                f"connection {connection.name!r} cannot be used: its output cannot be masked, because {OPAQUE_REASON}; "
-                "ask an administrator"
-            )
-        return Policy(
-            guardrails=cached.rules.guardrails,
-            masked_types=types,
-            masking=cached.rules.masking,
-            masking_key=cached.key,
-            max_duration=connection.access_max_duration,
-            access_help=cached.rules.access_help,
-        )
-
-    async def _rules_of(self, connection: Connection) -> _Cached:
-        cached = self._rules.get(connection.id)
-        if cached is not None and self._now() < cached.until:
-            return cached
-        generation = self._generation
-        try:
-            rules = await self._store.rules_of(connection.id)
-        except (ValueError, KeyError, TypeError) as error:
-            raise Unavailable(
-                f"a guardrail or masking rule of connection {connection.name!r} cannot be read, so the connection is "
-                "denied; ask an administrator to save them again"
-            ) from error
-        if rules is None:
-            raise Unavailable(f"connection {connection.name!r} was deleted")
-        key = Secret("")
-        if any(rule.strategy is Strategy.HASH for rule in rules.masking):
-            key = await self._store.masking_key(connection.org_id)
-        entry = _Cached(rules, key, self._now() + _RULES_STAY)
-        if generation == self._generation:  # changed during the load: use it, do not cache it
-            self._rules[connection.id] = entry
-        return entry
-
-    def _forget(self, payload: Mapping[str, str]) -> None:
-        self._generation += 1
-        connection_id = payload.get("connection_id")
-        if connection_id:
-            self._rules.pop(UUID(connection_id), None)
-        else:
-            self._rules.clear()
+        """Return the policy that applies from now on, as `ConnectionPolicies.of` does."""
+        return await self._policies.of(connection)
 
     async def still_allowed(self, permit: Permit) -> str | None:
         """Re-check a live link: return None while it can continue, else the reason to end it.
@@ -522,18 +444,18 @@ class Access:
         if permit.credential_id and not await self._features.is_enabled(org_id, Feature.NATIVE_CREDENTIALS):
             return "connection credentials were switched off in this organisation; ask an administrator"
         standing = await self._store.standing(permit.principal.id, permit.connection.id, permit.credential_id)
-        reason = _standing_credential_reason(permit, standing, self._now())
+        reason = standing_credential_reason(permit, standing, self._now())
         if reason is not None:
             return reason
         if standing.access_mode_connect is None:
             return f"connection {permit.connection.name!r} was deleted"
         modes = permit.modes or (permit.verb,)
-        mode_reason = _modes_reason(standing, permit.connection, modes, permit.runbook)
-        reason = _principal_reason(standing.principal_active) or mode_reason
+        mode_reason = modes_reason(standing, permit.connection, modes, permit.runbook)
+        reason = principal_reason(standing.principal_active) or mode_reason
         if reason is None and permit.in_browser:
-            reason = _terminal_reason(standing, permit.connection)
+            reason = terminal_reason(standing, permit.connection)
         if reason is None and permit.extra is not None and permit.extra not in standing.extras:
-            reason = _extra_reason(permit.connection.name, permit.extra)
+            reason = extra_reason(permit.connection.name, permit.extra)
         now = _as_now(permit, standing)
         reason = reason or await self._proof_reason(permit)
         return reason or await self._rules_reason(now) or await self._asking.find_end_reason(now)
@@ -549,7 +471,7 @@ class Access:
             address_reason = await self._networks.find_denial(permit.principal, permit.connection, permit.source)
             return address_reason or await self._runbook_reason(permit.principal, permit.connection, permit.runbook)
         if permit.principal.is_auditor:
-            return _AUDITOR
+            return AUDITOR
         return f"your access to connection {permit.connection.name!r} has ended; ask an administrator"
 
     async def renew(self, permit: Permit) -> Permit:
@@ -565,7 +487,7 @@ class Access:
         if (connection.type, connection.subtype) != (permit.connection.type, permit.connection.subtype):
             raise Denied(f"connection {connection.name!r} has a different type now; connect again")
         standing = await self._store.standing(permit.principal.id, connection.id, permit.credential_id)
-        reason = _standing_credential_reason(permit, standing, self._now())
+        reason = standing_credential_reason(permit, standing, self._now())
         if reason is not None:
             raise Denied(reason)
         # A credential that is being rotated has a new end; whatever else they logged in with has the one it had.
@@ -588,154 +510,9 @@ def _as_now(permit: Permit, standing: PermitStanding) -> Permit:
     )
 
 
-def masked_types(connection: Connection) -> frozenset[InfoType]:
-    """Return the types that `redact_enabled` and `redact_types` ask for; an empty list means the default types.
-
-    Raises Unavailable for an unknown type, since leaving it out would show what must be hidden.
-    """
-    if not connection.redact_enabled:
-        return frozenset()
-    if not connection.redact_types:
-        return DEFAULT_TYPES
-    info_types = {name: info_type(name) for name in connection.redact_types}
-    unknown = [name for name, kind in info_types.items() if kind is None]
-    if unknown:
-        raise Unavailable(
-            f"connection {connection.name!r} masks {', '.join(unknown)}, which this version does not support, "
-            "so the connection is denied; ask an administrator to correct its redact_types"
-        )
-    return frozenset(kind for kind in info_types.values() if kind is not None)
-
-
-def _credential_reason(expires_at: datetime | None, revoked_at: datetime | None, now: datetime) -> str | None:
-    if revoked_at is not None:
-        return f"this credential was revoked at {_moment(revoked_at)}; issue a new one to connect again"
-    if expires_at is not None and now >= expires_at:
-        return f"this credential expired at {_moment(expires_at)}; issue a new one to connect again"
-    return None
-
-
-def _standing_credential_reason(permit: Permit, standing: PermitStanding, now: datetime) -> str | None:
-    if permit.credential_id is None:
-        return None
-    if not standing.credential_exists:
-        return "this credential was deleted"
-    return _credential_reason(standing.credential_expires_at, standing.credential_revoked_at, now)
-
-
-def _principal_reason(active: bool | None) -> str | None:
-    if active is None:
-        return "this user was deleted"
-    return None if active else "this user is inactive; ask an administrator"
-
-
 def _modes(connection: Connection, verb: Verb, modes: Modes) -> Modes:
     """Return the access modes to check. Only servers tell a command from a shell; elsewhere the verb decides."""
     return modes if modes and connection.protocol == SSH else (verb,)
-
-
-def _modes_reason(
-    switches: Connection | PermitStanding, connection: Connection, modes: Modes, runbook: RunbookRef | None = None
-) -> str | None:
-    """Return why one of the modes is not open, as `switches` are now."""
-    for mode in modes:
-        uses = _SSH_USES[mode] if connection.protocol == SSH and runbook is None else ""
-        reason = _mode_reason(switches, connection.name, mode, runbook, uses=uses)
-        if reason is not None:
-            return reason
-    return None
-
-
-def _mode_reason(
-    modes: Connection | PermitStanding,
-    connection: str,
-    verb: Verb,
-    runbook: RunbookRef | None = None,
-    *,
-    uses: str = "",
-) -> str | None:
-    """Return why the access mode is closed; None where it is open.
-
-    A runbook needs its own access mode instead of that for scripts: neither opens the other. `uses`: what the mode is
-    for, where the message must say so.
-    """
-    if runbook is not None and modes.access_mode_runbooks is not Toggle.ENABLED:
-        return _runbooks_reason(connection)
-    if runbook is not None and not runbook.extended:
-        return None
-    mode = modes.access_mode_connect if verb is Verb.CONNECT else modes.access_mode_exec
-    if mode is Toggle.ENABLED:
-        return None
-    reason = f"access mode {verb} is disabled on connection {connection!r}"
-    if runbook is not None:
-        return f"{reason}, so its runbooks take no client_args or env_vars; leave them out, or ask an administrator"
-    if uses:
-        reason += f", which SSH needs for {uses}"
-    return f"{reason}; ask an administrator"
-
-
-def _runbooks_reason(connection: str) -> str:
-    return f"access mode runbooks is disabled on connection {connection!r}; ask an administrator"
-
-
-def _schema_reason(connection: Connection) -> str | None:
-    """Return why the connection shows no schema; None where it shows one."""
-    if connection.access_schema is Toggle.ENABLED:
-        return None
-    return f"access_schema is disabled on connection {connection.name!r}; ask an administrator"
-
-
-def scripts_are_impossible(connection: Connection) -> str:
-    """Return why no script can run on a connection whose bytes are passed on unread."""
-    return (
-        f"no script can run on connection {connection.name!r} of subtype {connection.subtype!r}, because "
-        f"{OPAQUE_REASON}; use `postern connect {connection.name}` and a client of its protocol"
-    )
-
-
-def _unsupported_reason(connection: Connection) -> str:
-    return f"connections of subtype {connection.subtype!r} cannot be opened by this version"
-
-
-def _use_reasons(
-    connection: Connection, principal: Principal, scripts_reason: str | None, *, with_runbooks: bool
-) -> dict[ConnectionUse, str | None]:
-    """Return why each use is closed to the principal, in the words of admission; None where it is open.
-
-    `scripts_reason` is why scripts are switched off; `with_runbooks`: the rules allow a runbook on this connection.
-    """
-    name = connection.name
-    closed = _AUDITOR if principal.is_auditor else None
-    runbooks = None if connection.access_mode_runbooks is Toggle.ENABLED else _runbooks_reason(name)
-    if not with_runbooks and closed is None:
-        no_rule = f"no runbook rule allows you to run a runbook on connection {name!r}; ask an administrator"
-        runbooks = runbooks or no_rule
-    if connection.protocol in OPAQUE:
-        scripts_reason = scripts_are_impossible(connection)
-    schema = _schema_reason(connection)
-    if connection.protocol not in OF_VALUES:
-        schema = f"connection {name!r} has no schema, because only databases have one"
-    reasons = {
-        ConnectionUse.CONNECT: _modes_reason(connection, connection, (Verb.CONNECT,)),
-        ConnectionUse.EXEC: scripts_reason or _modes_reason(connection, connection, (Verb.EXEC,)),
-        ConnectionUse.RUNBOOKS: scripts_reason or runbooks,
-        ConnectionUse.SCHEMA: schema,
-    }
-    general = _principal_reason(principal.is_active)
-    return {use: general or reason or closed for use, reason in reasons.items()}
-
-
-def _terminal_reason(switches: Connection | PermitStanding, connection: Connection) -> str | None:
-    """Return why no user can open a terminal in a browser, as `switches` are now."""
-    name = connection.name
-    if connection.protocol not in _WITH_TERMINALS:
-        return f"connection {name!r} has no terminal: only commands and SSH servers have one"
-    if switches.access_mode_web_terminal is Toggle.ENABLED:
-        return None
-    return (
-        f"terminals in the browser are disabled on connection {name!r} (access_mode_web_terminal); ask an "
-        f"administrator, or use `postern connect {name}`"
-    )
 
 
 def _require_fresh(connection: Connection, browser: BrowserTerminal) -> None:
@@ -745,11 +522,3 @@ def _require_fresh(connection: Connection, browser: BrowserTerminal) -> None:
             f"connection {connection.name!r} requires that you prove again who you are before each terminal: confirm "
             "your login (POST /api/login/step-up), then open it again"
         )
-
-
-def _extra_reason(connection: str, extra: Extra) -> str:
-    return f"{_EXTRAS[extra]} is disabled on connection {connection!r} (access_{extra}); ask an administrator"
-
-
-def _moment(at: datetime) -> str:
-    return at.strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -26,7 +26,8 @@ from postern.domain.targets.command import NOTHING_ADDED, Invocation
 from postern.domain.targets.connection import OPAQUE, TERMINAL, Connection
 from postern.domain.tracing import current, trace_payload
 from postern.errors import Conflict, Denied, Invalid, Misconfigured, NotFound, Unavailable
-from postern.services.admission import Access, scripts_are_impossible
+from postern.services.admission import Access
+from postern.services.admission_reasons import scripts_are_impossible
 from postern.services.issues.session_issues import NO_FIELDS, Issues
 from postern.services.reviews.review_requests import RequestedAccess, ReviewRequests, ReviewRequired
 from postern.services.reviews.reviewed_scripts import ReviewedScripts

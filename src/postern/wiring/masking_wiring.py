@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import cast
 from uuid import uuid4
@@ -10,11 +9,10 @@ from uuid import uuid4
 from postern.domain.rules.masking import MODEL_TYPES, DetectedType, MaskingRule
 from postern.domain.rules.policy import Policy
 from postern.domain.secret import Secret
-from postern.domain.targets.target_schema import TargetSchema
 from postern.errors import Denied
 from postern.inspection.masking.catalogue import ORDER
 from postern.inspection.masking.masking_interceptor import Masking
-from postern.inspection.masking.origins import SessionOrigins
+from postern.inspection.masking.origins import SessionLineages, SessionOrigins
 from postern.inspection.masking.samples import NamedOrigins, SampleRows, SampleTexts
 from postern.inspection.masking.statement_facts import NO_FACTS, StatementFacts
 from postern.interception.events import Operation
@@ -27,7 +25,7 @@ _KEPT = "lineage"
 
 
 @lru_cache
-def _lineage_of(protocol: str) -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins] | None:
+def _lineage_of(protocol: str) -> SessionLineages | None:
     """Return the process's lineage of a protocol, which caches what it has read; None if it has none."""
     spec = PROTOCOLS.get(protocol)
     if spec is None or spec.dialect is None or spec.dialect.lineage is None:

@@ -11,8 +11,9 @@ from tests.inspection.lineage.cases import CASES
 from tests.support.promises import within
 
 from postern.domain.targets.target_schema import ColumnRef, Function, TargetSchema
+from postern.inspection.lineage.cached_lineage import MOST_TEXT
 from postern.inspection.sql.postgres.postgres_tree import readings
-from postern.protocols.postgres.lineage.postgres_lineage import MOST_TEXT, Lineage
+from postern.protocols.postgres.lineage.postgres_lineage import Lineage
 from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, CatalogueDoubts
 from postern.protocols.postgres.lineage.postgres_lineage_names import output_name
 

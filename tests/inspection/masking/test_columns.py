@@ -12,7 +12,8 @@ from tests.support.protocols.postgres_test_messages import split
 
 from postern.domain.rules.masking import InfoType, MaskingRule, Strategy, Strictness, TypeGroup
 from postern.domain.targets.target_schema import ColumnRef, Origin, Relation, TargetSchema
-from postern.inspection.masking.masking_interceptor import _STATEMENTS, NOT_INSPECTED, Masking
+from postern.inspection.masking.answered_statements import MAX_STATEMENTS
+from postern.inspection.masking.masking_interceptor import NOT_INSPECTED, Masking
 from postern.inspection.masking.origins import ColumnPatterns, Sources
 from postern.inspection.masking.samples import SampleRows
 from postern.interception.events import Change, Column, Note, Operation, Phase, Rows, TextKind
@@ -453,10 +454,11 @@ def test_one_strict_rule_denies_rows_that_cannot_be_inspected() -> None:
 def test_masking_remembers_a_bounded_number_of_statements() -> None:
     known = Known({})
     masking = Masking(frozenset(), (rule(columns=("x",)),), origins=known, facts=FACTS)
-    for number in range(_STATEMENTS + 5):
+    for number in range(MAX_STATEMENTS + 5):
         masking.see(Operation(number, "q"), make_session())
     masking.see(Operation(1, "p", Phase.PREPARE), make_session())
-    assert len(masking._statements) == _STATEMENTS
+    stored = [number for number in range(MAX_STATEMENTS + 5) if masking._statements.of_answer(number)]
+    assert stored == list(range(5, MAX_STATEMENTS + 5))
     assert known.heard[-1] == "p"
 
 
@@ -464,8 +466,7 @@ def test_attack_remembered_statements_are_bounded_to_four_megabytes() -> None:
     masking = Masking(frozenset(), (rule(columns=("x",)),), origins=Known({}))
     for number in range(1, 50):
         masking.see(Operation(number, "x" * 1024 * 1024), make_session())
-    assert sum(len(text) for texts in masking._statements.values() for text in texts) == masking._length
-    assert masking._length <= 4 * 1024 * 1024
+    assert [number for number in range(1, 50) if masking._statements.of_answer(number)] == [46, 47, 48, 49]
 
 
 def test_answered_statements_are_forgotten() -> None:
@@ -475,4 +476,4 @@ def test_answered_statements_are_forgotten() -> None:
     rows = SampleRows(["x"], [["1"]])
     rows.exchange = 40
     masking.see(rows, make_session())
-    assert list(masking._statements) == list(range(40, 50))
+    assert [number for number in range(1, 50) if masking._statements.of_answer(number)] == list(range(40, 50))

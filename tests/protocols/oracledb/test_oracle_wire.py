@@ -353,6 +353,28 @@ def test_data_of_lobs(size: int, masks: bool) -> None:
     )
 
 
+@pytest.mark.parametrize("masks", [False, True], ids=["passes", "masked"])
+def test_lob_after_a_break_in_the_middle_of_another(masks: bool) -> None:
+    link = oracle_links(*([Masks()] if masks else []))()
+    call = om.data(om.lob_call(2, LOCATOR, amount=70_000))
+    part = om.lob_data(("x" * 70_000).encode("utf-16-be"))[:50_000]
+    link.receive(Side.CLIENT, call)
+    for side, data in (
+        (Side.CLIENT, om.marker(3)),
+        (Side.TARGET, om.data(part) + om.marker(1)),
+        (Side.CLIENT, om.marker(2)),
+        (Side.TARGET, om.marker(2) + om.data(om.failed(1013, "user requested cancel of current operation"))),
+        (Side.CLIENT, call),
+    ):
+        link.receive(side, data)
+    text = "secret-1 " + "y" * 70_000
+    shown = text.replace("secret-1", "***") if masks else text
+    answers = [om.data(om.lob_data(each.encode("utf-16-be")) + om.lob_done(LOCATOR, 70_000)) for each in (text, shown)]
+    effects = link.receive(Side.TARGET, answers[0])
+    sent = b"".join([effect.data for effect in effects if isinstance(effect, Send)])
+    assert messages(sent) == messages(answers[1])
+
+
 def test_data_written_to_a_lob_is_judged() -> None:
     call = om.lob_call(0x40, LOCATOR, content="drop".encode("utf-16-be"))
     check_script(

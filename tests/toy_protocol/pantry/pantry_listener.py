@@ -6,9 +6,9 @@ import logging
 from collections.abc import Awaitable, Mapping
 
 from postern.domain.rules.permit import Permit
-from postern.domain.targets.connection import Connection
-from postern.errors import Denied, PosternError, ProtocolViolation
-from postern.gateway.clients.session_setup import ClientSession, SessionSetup, log_rejection
+from postern.errors import PosternError
+from postern.gateway.clients.database_client import DatabaseClient
+from postern.gateway.clients.session_setup import SessionSetup, log_rejection
 from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.gateway_protocols import OpenWire, WireParts
 from postern.protocols.pantry.pantry_lines import OK, error_line
@@ -70,23 +70,14 @@ class PantryGate:
         stream.write(error_line(*log_rejection(stream, error)))
 
 
-class _Client(ClientSession):
+class _Client(DatabaseClient):
+    subtype = SUBTYPE
+
     def __init__(
         self, stream: StreamHandshake, said: PantryLogin, since: int, wanted: TunnelRequest | None = None
     ) -> None:
         metadata = {"client_address": stream.peer, "client_tls": "yes" if said.is_encrypted else "no"}
         super().__init__(stream, since, metadata, wanted)
-
-    def send_notice(self, text: str, hint: str) -> None:
-        """Nothing: there are no words for a client that waits for its login."""
-
-    def check(self) -> None:
-        if self.stream.unread():
-            raise ProtocolViolation("the client sent requests before its login was complete")
-
-    def fits(self, connection: Connection) -> None:
-        if connection.subtype != SUBTYPE:
-            raise Denied(f"connection {connection.name!r} is of subtype {connection.subtype!r}, not {SUBTYPE!r}")
 
     def start(self, permit: Permit) -> Start:
         return Start()

@@ -50,6 +50,11 @@ def origin_of(out: Out) -> Origin | None:
     return None if out.sources is None else Origin(out.sources, out.plain)
 
 
+def origins_of_all(outs: Outs | None) -> tuple[Origin | None, ...] | None:
+    """Return the origins of an answer without a description; None if the number of its columns is unknown."""
+    return None if outs is None or any(out.many for out in outs) else tuple(map(origin_of, outs))
+
+
 def spread(outs: Outs, width: int) -> list[Out] | None:
     """Return one entry for each column of an answer, if some of `outs` stand for several. None if they do not fit."""
     many = [place for place, out in enumerate(outs) if out.many]

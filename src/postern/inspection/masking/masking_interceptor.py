@@ -12,16 +12,16 @@ from __future__ import annotations
 import contextlib
 import itertools
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from postern.domain.rules.masking import InfoType, MaskingRule, Strategy, Strictness
 from postern.domain.sessions.results import Mask
-from postern.domain.targets.target_schema import Origin, TargetSchema
+from postern.domain.targets.target_schema import TargetSchema
 from postern.errors import ProtocolViolation
 from postern.inspection.lineage.unread import UnreadText
 from postern.inspection.masked_cells import mark_cells
+from postern.inspection.masking.answered_statements import AnsweredStatements
 from postern.inspection.masking.copied_lines import mask_lines
 from postern.inspection.masking.copy_formats import type_of
 from postern.inspection.masking.detector import SEPARATOR
@@ -37,22 +37,19 @@ from postern.inspection.masking.joined_texts import Hits, mask_texts
 from postern.inspection.masking.json_documents import mask_documents
 from postern.inspection.masking.masking_columns import (
     STRENGTH,
-    ChosenRule,
     ColumnRule,
     ColumnRules,
     Decided,
     Doubt,
     by_strength,
 )
+from postern.inspection.masking.masking_plans import MASKS, MaskingPlan, MaskTexts, change_of, make_plan
 from postern.inspection.masking.origins import Origins, Sources
-from postern.inspection.masking.quiet_columns import QuietColumns
-from postern.inspection.masking.scalars import mask_addresses, mask_numbers
 from postern.inspection.masking.statement_facts import NO_FACTS, StatementFacts
 from postern.inspection.masking.strategies import Substitutes
 from postern.inspection.masking.substituting import ValueSearch, search_of
 from postern.interception.events import (
     RUN,
-    Change,
     Channel,
     Column,
     Event,
@@ -70,22 +67,7 @@ from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdic
 
 _tickets = itertools.count(1)
 
-_Mask = Callable[[Detectors, Sequence[bytes], Hits], list[bytes] | None]
-
-_MASKS: dict[TextKind, _Mask] = {
-    TextKind.TEXT: mask_texts,
-    TextKind.JSON: mask_documents,
-    TextKind.NUMBER: mask_numbers,
-    TextKind.ADDRESS: mask_addresses,
-}
-# Columns in which nothing is found if their texts have no candidate. Escapes in documents hide candidates.
-_FOUND_AS_TEXT = frozenset({TextKind.TEXT, TextKind.NUMBER})
 _SCALAR_KINDS = frozenset({TextKind.NUMBER, TextKind.ADDRESS})
-_STATEMENTS = 1024  # concurrent requests whose text is stored
-_STATEMENTS_LENGTH = 4 * 1024 * 1024  # … characters in total, except the last one
-_FETCHED = 100  # cursors whose statements are stored
-_FETCHED_LENGTH = 64 * 1024  # … characters of one; longer ones are not resolved
-_MEANINGS = 32  # texts that one request can execute; with more, the origin is unknown
 _PLANS = 256
 _NOTES = 100  # waiting to be recorded
 _MIXED = 512  # bytes of masked texts of a column that are searched again, to tell several types apart
@@ -99,23 +81,6 @@ _LAST_ID_QUERY = "select last_insert_id()"
 _LAST_ID = (Column("last_insert_id()", TextKind.NUMBER),)
 
 NOT_INSPECTED = "a result was forwarded without inspection"
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """Plan for the columns of a result: each is masked by a rule, or searched for values.
-
-    `computed` are the indexes of columns that become constants. `marks` are those of columns that rules mask as a
-    whole. `quiet` tells the columns in which nothing can be found.
-    """
-
-    decided: Decided
-    changes: tuple[Change | None, ...]
-    searches: tuple[tuple[tuple[ValueSearch, Detectors], ...], ...]
-    touched: list[bool]
-    computed: tuple[int, ...]
-    marks: tuple[Mark, ...]
-    quiet: QuietColumns
 
 
 class Masking:
@@ -157,12 +122,9 @@ class Masking:
                 wants.add(Operation)
         self.wants: frozenset[type[Event]] = frozenset(wants)
         self.batch_need = BatchNeed.NONE
-        self._statements: dict[int, tuple[str, ...]] = {}  # texts that a request can have run; empty: unknown
-        self._continued: set[int] = set()  # requests that read on, with the text of the statement
-        self._length = 0  # total length
-        self._fetched: dict[int, tuple[str, ...]] = {}  # for rows that can come in later exchanges
-        self._plans: dict[tuple[tuple[Column, ...], Sources | None], _Plan] = {}
-        self._last: tuple[int, tuple[Column, ...], Sources | None, _Plan] | None = None
+        self._statements = AnsweredStatements()
+        self._plans: dict[tuple[tuple[Column, ...], Sources | None], MaskingPlan] = {}
+        self._last: tuple[int, tuple[Column, ...], Sources | None, MaskingPlan] | None = None
         self._noted = 0  # exchange of the last marker
 
     def see(self, event: Event, session: SessionView) -> Verdict:
@@ -217,51 +179,7 @@ class Masking:
         if self._columns is not None:
             self._columns.record_statement(operation.text)
         if operation.phase is RUN:
-            text = operation.result_of or operation.text
-            texts = self._statements.get(operation.exchange)
-            if texts is not None:
-                if text not in texts and texts:
-                    self._forget(operation.exchange)
-                    self._keep(operation.exchange, (*texts, text))
-                return
-            self._keep(operation.exchange, (text,))
-            if operation.continues:
-                self._continued.add(operation.exchange)
-
-    def _keep(self, exchange: int, texts: tuple[str, ...]) -> None:
-        size = sum(map(len, texts))
-        if len(texts) > 1 and (len(texts) > _MEANINGS or size > _STATEMENTS_LENGTH):
-            texts, size = (), 0
-        while self._statements and (len(self._statements) >= _STATEMENTS or self._length + size > _STATEMENTS_LENGTH):
-            self._forget(next(iter(self._statements)))
-        self._statements[exchange] = texts
-        self._length += size
-
-    def _forget(self, exchange: int) -> None:
-        self._continued.discard(exchange)
-        self._length -= sum(map(len, self._statements.pop(exchange)))
-
-    def _statements_of_answer(self, exchange: int) -> tuple[str, ...]:
-        """Return the statements that this can be the answer to, and forget those of earlier exchanges, which are
-        answered.
-        """
-        while (first := next(iter(self._statements), exchange)) < exchange:
-            self._forget(first)
-        return self._statements.get(exchange, ())
-
-    def _statements_of_rows(self, rows: Rows) -> tuple[str, ...]:
-        """Return the statements that these rows can be the answer to, also if a cursor fetches them."""
-        if rows.began != rows.exchange:
-            if rows.exchange in self._continued:
-                return self._statements_of_answer(rows.exchange)
-            return self._fetched.get(rows.began, ())
-        statements = self._statements_of_answer(rows.exchange)
-        is_new = isinstance(rows, Heading) and rows.may_fetch and rows.exchange not in self._fetched
-        if is_new and sum(map(len, statements)) <= _FETCHED_LENGTH:
-            if len(self._fetched) >= _FETCHED:
-                del self._fetched[next(iter(self._fetched))]
-            self._fetched[rows.exchange] = statements
-        return statements
+            self._statements.record(operation)
 
     def _see(self, event: Event, hits: Hits, session: SessionView) -> Refuse | None:
         if isinstance(event, Heading) and event.prepared:
@@ -271,12 +189,12 @@ class Masking:
             plan = self._plan(event, session.schema)
             refusal = self._handle_doubts(plan.decided, event.exchange, session)
             if refusal is None and self._columns is not None and self._columns.judges_shape:
-                doubts = self._columns.find_shape_doubts(self._statements_of_rows(event))
+                doubts = self._columns.find_shape_doubts(self._statements.of_rows(event))
                 refusal = self._handle_doubts(Decided((), doubts), event.exchange, session)
             if refusal is not None:
                 return refusal
             if isinstance(event, Heading):
-                self._describe(event, plan, self._statements_of_rows(event))
+                self._describe(event, plan, self._statements.of_rows(event))
             else:
                 self._mask_rows(plan, event, hits, session.marks)
             return None
@@ -289,7 +207,7 @@ class Masking:
             return self._handle_unreadable(event, session)
         # First as a terminal displays it: a search in raw bytes misses values that escape sequences interrupt.
         displayed = event.rendered_texts()
-        search: _Mask = mask_lines if event.channel is Channel.COPY else mask_texts
+        search: MaskTexts = mask_lines if event.channel is Channel.COPY else mask_texts
         if displayed and (replacements := self._mask_texts(search, displayed, hits, session.marks)) is not None:
             event.replace_rendered_texts(replacements)
         if self._columns is not None and event.columns:
@@ -324,7 +242,7 @@ class Masking:
             event.replace(masked)
         return None
 
-    def _describe(self, heading: Heading, plan: _Plan, statements: Sequence[str]) -> None:
+    def _describe(self, heading: Heading, plan: MaskingPlan, statements: Sequence[str]) -> None:
         """Describe computed columns as text, if their description can depend on values."""
         if plan.computed and self._facts.varies(statements):
             for place in plan.computed:
@@ -352,14 +270,14 @@ class Masking:
         columns = self._columns
         if columns is None or not summary.insert_id:
             return
-        statements = self._statements_of_answer(summary.exchange)
+        statements = self._statements.of_answer(summary.exchange)
         if statements and not self._facts.chooses_insert_id(statements):
             return
         decided = columns.decide(_LAST_ID, columns.sources((_LAST_ID_QUERY,), _LAST_ID))
         if any(decided.chosen) or decided.doubts:
             summary.hide_insert_id()
 
-    def _mask_texts(self, mask: _Mask, texts: list[bytes], hits: Hits, marks: list[Mark]) -> list[bytes] | None:
+    def _mask_texts(self, mask: MaskTexts, texts: list[bytes], hits: Hits, marks: list[Mark]) -> list[bytes] | None:
         masked: list[bytes] | None = None
         for search, detectors in self._texts:
             found = Hits()
@@ -370,14 +288,14 @@ class Masking:
                 marks.append(Mark(search.mask_of(found.counts), count=sum(found.counts.values())))
         return masked
 
-    def _plan(self, rows: Rows, schema: TargetSchema | None) -> _Plan:
+    def _plan(self, rows: Rows, schema: TargetSchema | None) -> MaskingPlan:
         last = self._last
         is_same = last is not None and last[1] is rows.columns
         if last is not None and is_same and (last[0] == rows.exchange or self._columns is None):
             return last[3]
         sources = None
         if self._columns is not None and rows.columns:  # without columns, it would be asked about those of a copy
-            sources = self._columns.sources(self._statements_of_rows(rows), rows.columns)
+            sources = self._columns.sources(self._statements.of_rows(rows), rows.columns)
         if last is not None and is_same and last[2] == sources:  # the same columns and sources: no hashing
             self._last = (rows.exchange, rows.columns, sources, last[3])
             return last[3]
@@ -390,35 +308,15 @@ class Masking:
         self._last = (rows.exchange, rows.columns, sources, plan)
         return plan
 
-    def _make_plan(self, columns: tuple[Column, ...], sources: Sources | None, schema: TargetSchema | None) -> _Plan:
+    def _make_plan(
+        self, columns: tuple[Column, ...], sources: Sources | None, schema: TargetSchema | None
+    ) -> MaskingPlan:
         decided = Decided((None,) * len(columns))
         if self._columns is not None:
             decided = self._columns.decide(columns, sources)
-        searches = tuple(
-            () if choice is not None else tuple((search, search.detectors(column.name)) for search in self._searches)
-            for column, choice in zip(columns, decided.chosen, strict=True)
-        )
-        changes = tuple(
-            None if choice is None else _change(choice, of, schema)
-            for choice, of in zip(decided.chosen, sources or (None,) * len(columns), strict=True)
-        )
-        touched = [
-            choice is not None or (bool(column_searches) and column.kind in _MASKS)
-            for choice, column_searches, column in zip(decided.chosen, searches, columns, strict=True)
-        ]
-        computed = tuple(
-            place for place, choice in enumerate(decided.chosen) if choice is not None and not choice.plain
-        )
-        quiet = QuietColumns(
-            {
-                place: [detectors for _, detectors in column_searches]
-                for place, (column_searches, column) in enumerate(zip(searches, columns, strict=True))
-                if column_searches and column.kind in _FOUND_AS_TEXT
-            }
-        )
-        return _Plan(decided, changes, searches, touched, computed, _mark_columns(decided), quiet)
+        return make_plan(columns, sources, schema, decided, self._searches)
 
-    def _mask_rows(self, plan: _Plan, rows: Rows, hits: Hits, marks: list[Mark]) -> None:
+    def _mask_rows(self, plan: MaskingPlan, rows: Rows, hits: Hits, marks: list[Mark]) -> None:
         marks += plan.marks
         rows.expect(plan.touched)
         found = Hits()  # of one column and rule
@@ -431,7 +329,7 @@ class Masking:
             if chosen is not None and change is not None:
                 hits.add(chosen.rule.name, *rows.change(index, change))
                 continue
-            mask = _MASKS.get(column.kind)
+            mask = MASKS.get(column.kind)
             if mask is None:
                 continue
             for search, detectors in plan.searches[index]:
@@ -453,7 +351,7 @@ class Masking:
     def _mask_values(self, columns: ColumnRules, event: Output, hits: Hits, session: SessionView) -> Refuse | None:
         """Mask single values by rules about columns, also NULL. Returns None if they can pass."""
         described = event.columns
-        sources = columns.sources(self._statements_of_answer(event.exchange), described)
+        sources = columns.sources(self._statements.of_answer(event.exchange), described)
         decided = columns.decide(described, sources)
         refusal = self._handle_doubts(decided, event.exchange, session)
         if refusal is not None:
@@ -461,13 +359,13 @@ class Masking:
         for place, choice in enumerate(decided.chosen):
             if choice is not None:
                 of = None if sources is None else sources[place]
-                hits.add(choice.rule.name, 1, event.change_value(place, _change(choice, of, session.schema)))
+                hits.add(choice.rule.name, 1, event.change_value(place, change_of(choice, of, session.schema)))
                 session.marks.append(Mark(choice.rule.mask, count=1))
         return None
 
     def _mask_copy(self, columns: ColumnRules, event: Output, hits: Hits, session: SessionView) -> Refuse | None:
         """Mask copied data by rules about columns. Returns None if it can pass."""
-        statements = self._statements_of_answer(event.exchange)
+        statements = self._statements.of_answer(event.exchange)
         sources = columns.sources(statements, ())
         decided = columns.decide_copy(sources)
         refusal = self._handle_doubts(decided, event.exchange, session)
@@ -477,7 +375,7 @@ class Masking:
         if form is not None:
             schema = session.schema
             changes = [
-                None if choice is None else (type_of(of, schema), _change(choice, of, schema))
+                None if choice is None else (type_of(of, schema), change_of(choice, of, schema))
                 for choice, of in zip(decided.chosen, sources, strict=True)
             ]
             with contextlib.suppress(ValueError, ProtocolViolation):
@@ -494,7 +392,7 @@ class Masking:
     ) -> tuple[Refuse | None, list[bytes] | None]:
         """Mask output with no known source column: messages, settings, notifications."""
         channel = event.channel
-        statements = self._statements_of_answer(event.exchange)
+        statements = self._statements.of_answer(event.exchange)
         statement = "\n".join(statements)
         labels = event.labels
         parts = dict(zip(labels, texts, strict=True)) if labels else {}
@@ -556,7 +454,7 @@ class Masking:
             self._add_note(exchange, f"masking rule {decided.doubts[0].rule.name!r}", session)
             return None
         is_named = doubt.column and self._facts.spells_names(
-            self._statements_of_answer(exchange)
+            self._statements.of_answer(exchange)
         )  # else the name can be a value
         what = f"column {doubt.column!r}" if is_named else "this data"
         return Refuse(
@@ -574,18 +472,6 @@ class Masking:
             session.notes.append(Note(NOT_INSPECTED, {"why": why, "exchange": str(exchange)}))
 
 
-def _mark_columns(decided: Decided) -> tuple[Mark, ...]:
-    """Return the marks of columns that rules mask as a whole.
-
-    All cells are marked, also those that are NULL or equal to their replacement: the others would be known.
-    """
-    columns: dict[Mask, list[int]] = {}
-    for place, choice in enumerate(decided.chosen):
-        if choice is not None:
-            columns.setdefault(choice.rule.mask, []).append(place)
-    return tuple(Mark(mask, tuple(places), whole=True) for mask, places in columns.items())
-
-
 def _masks_of(
     search: ValueSearch, detectors: Detectors, texts: Sequence[bytes], masked: Sequence[bytes], found: Hits
 ) -> list[Mask]:
@@ -601,23 +487,3 @@ def _masks_of(
     for match in detectors.find(joined):
         types[bisect_right(starts, match.start) - 1].add(match.type)
     return [search.mask_of(each or found.counts) for each in types]
-
-
-def _change(chosen: ChosenRule, of: Origin | None, schema: TargetSchema | None) -> Change:
-    """Return the change for the cells of a column.
-
-    A document's keys stay if it is stored in a table. A view can build it from values; then only keys stay that are
-    names of columns in the masked column's table.
-    """
-    rule = chosen.rule
-    if not chosen.plain:
-        return rule.substitutes.computed
-    relations = {} if schema is None else schema.relations
-    refs = frozenset() if of is None else of.refs
-    tables = {(ref.schema, ref.table) for ref in refs}
-    if tables and not any(table in relations and relations[table].definition for table in tables):
-        return rule.substitutes
-    beside = {(ref.schema, ref.table) for ref in refs if rule.patterns.match(ref, frozenset())}
-    return rule.substitutes.with_names(
-        frozenset(name for table in beside if table in relations for name in relations[table].columns)
-    )

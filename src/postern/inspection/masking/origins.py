@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Final, Protocol, runtime_checkable
 
 from postern.domain.rules.masking import TAG
-from postern.domain.targets.target_schema import ColumnRef, Origin
+from postern.domain.targets.target_schema import ColumnRef, Origin, TargetSchema
 from postern.inspection.lineage.unread import UnreadText
 from postern.interception.events import Column
 
@@ -37,6 +37,11 @@ class Origins(Protocol):
 class SessionOrigins(Origins, Protocol):
     def record_gap(self) -> None:
         """Record that statements were forwarded without a call of `record_statement`."""
+
+
+SessionLineages = Callable[[Callable[[], TargetSchema | None]], SessionOrigins]
+"""Makes the lineage of a session, by the function that returns the current snapshot of the target's catalogue, or None
+if it could not be read."""
 
 
 @runtime_checkable

@@ -13,3 +13,15 @@ def fold_identifier(text: str) -> str:
     return unicodedata.normalize(
         "NFKC", "".join(letter for letter in letters if not unicodedata.combining(letter))
     ).rstrip()
+
+
+def may_be(column: str | None, name: str) -> bool:
+    """Return whether some server may treat the two names as equal, although they are spelled differently.
+    `column` is None if it is unknown."""
+    if column is None:
+        return True
+    return (
+        column != name
+        and not (column.isascii() and name.isascii())
+        and fold_identifier(column) == fold_identifier(name)
+    )

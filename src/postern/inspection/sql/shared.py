@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
+from typing import Any, Final, TypeVar, cast
 
 
 class Shared:
@@ -13,7 +12,13 @@ class Shared:
         return own, (type(self),)
 
 
-@lru_cache
-def own(parser: type[Shared]) -> Shared:
+SharedT = TypeVar("SharedT", bound=Shared)
+
+_OWN: Final[dict[type[Shared], Shared]] = {}
+
+
+def own(parser: type[SharedT]) -> SharedT:
     """Return this process's instance."""
-    return parser()
+    if parser not in _OWN:
+        _OWN[parser] = parser()
+    return cast("SharedT", _OWN[parser])

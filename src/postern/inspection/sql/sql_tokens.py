@@ -179,6 +179,19 @@ def keys(tokens: Sequence[SqlToken], count: int) -> tuple[str, ...]:
     return tuple(token.key for token in tokens[:count])
 
 
+def split_at_commas(tokens: Sequence[SqlToken]) -> list[list[SqlToken]]:
+    """Split at the commas outside of parentheses."""
+    parts: list[list[SqlToken]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.key == "(") - (token.key == ")")
+        if token.key == "," and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
 def dotted_name(tokens: Sequence[SqlToken], place: int) -> tuple[tuple[str, ...], int]:
     """Return the parts of the name at `place`, and the place after it."""
     parts: list[str] = []

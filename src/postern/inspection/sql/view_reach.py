@@ -2,7 +2,7 @@
 
 A rule about a table must also apply to the views that read it, and to views of those views. The catalogue has the text
 of each view, so a view is analysed as if its query replaced its name. Each dialect says how names are compared and
-which relations belong to the server (`ViewRules`).
+which relations belong to the server (`DialectViews`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from postern.domain.rules.statement import Effect, ObjectKind, ObjectName, Statement
@@ -23,20 +24,6 @@ _WORD: Final = re.compile(r"[\w$#@]+")
 
 JudgeDefinition = Callable[[str, TargetSchema, tuple[Key, ...]], tuple[Statement, ...]]
 """Judges the text of a view; `within` are the views whose definitions led to it, itself the last."""
-
-
-@dataclass(frozen=True, slots=True)
-class ViewRules:
-    """What a dialect says about views.
-
-    - `system`: the server's own schemas.
-    - `is_of_system`: whether a name means a relation of the server, which is never a user's view.
-    - `hint`: what to do if the definition of a view is hidden.
-    """
-
-    system: frozenset[str]
-    is_of_system: Callable[[ObjectName], bool]
-    hint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +43,11 @@ _NOTHING: Final = ViewReach()
 
 @dataclass
 class ViewResolver:
-    """The relations of one snapshot. Each view is analysed once, when a statement first names it."""
+    """The relations of one snapshot. Each view is analysed once, when a statement first names it. `hint` says what to
+    do if the definition of a view is hidden."""
 
     schema: TargetSchema
-    rules: ViewRules
+    hint: str
     _by_name: dict[str, list[Relation]] = field(default_factory=dict)
     _reached: dict[Key, ViewReach] = field(default_factory=dict)
 
@@ -110,36 +98,52 @@ class ViewResolver:
             reason = f"the view {name} calls a function whose effect is unknown"
             return ViewReach(effects | {Effect.UNKNOWN}, objects, reason, untraced, is_calling=True)
         if Effect.UNKNOWN in effects or not statements:
-            untraced = untraced or f"the tables that the view {name} reads are unknown; {self.rules.hint}"
+            untraced = untraced or f"the tables that the view {name} reads are unknown; {self.hint}"
         return ViewReach(effects - {Effect.UNKNOWN}, objects, untraced=untraced)
 
 
-def follow_views(
-    draft: Draft,
-    read: Iterable[ObjectName],
-    views: ViewResolver | None,
-    rules: ViewRules,
-    within: tuple[Key, ...],
-    judge: JudgeDefinition,
-) -> None:
-    """Add to `draft` the effects of reading or writing these relations, beyond their names. `views` is None without a
-    catalogue. A relation that is not in the snapshot may be a view that was created since."""
-    for name in read:
-        if name.kind is not ObjectKind.TABLE or rules.is_of_system(name):
-            continue
-        if views is None:
-            draft.untraced = draft.untraced or NO_CATALOGUE
-            continue
-        relations = views.find_relations(name)
-        if not relations:
-            spelled = f"{name.schema}.{name.name}" if name.schema else name.name
-            draft.untraced = draft.untraced or f"{spelled} is unknown, and could be a view"
-        for relation in relations:
-            if fold_identifier(relation.schema) in rules.system:
+class DialectViews:
+    """The views of a dialect's targets."""
+
+    def __init__(self, system: frozenset[str], is_of_system: Callable[[ObjectName], bool], hint: str) -> None:
+        """`system` are the server's own schemas. `is_of_system` returns whether a name means a relation of the server,
+        which is never a user's view. `hint` says what to do if the definition of a view is hidden."""
+        self._system = system
+        self._is_of_system = is_of_system
+        self._hint = hint
+        self.resolver = lru_cache(maxsize=16)(self._make_resolver)
+
+    def _make_resolver(self, schema: TargetSchema) -> ViewResolver:
+        """Return the resolver of a snapshot, which is identified by its object identity."""
+        return ViewResolver(schema, self._hint)
+
+    def follow(
+        self,
+        draft: Draft,
+        read: Iterable[ObjectName],
+        schema: TargetSchema | None,
+        within: tuple[Key, ...],
+        judge: JudgeDefinition,
+    ) -> None:
+        """Add to `draft` the effects of reading or writing these relations, beyond their names. A relation that is not
+        in the snapshot may be a view that was created since."""
+        views = self.resolver(schema) if schema is not None and schema.relations else None
+        for name in read:
+            if name.kind is not ObjectKind.TABLE or self._is_of_system(name):
                 continue
-            reach = views.reach(relation, within, judge)
-            draft.effects |= reach.effects
-            draft.objects |= reach.objects
-            draft.reason = draft.reason or reach.reason
-            draft.untraced = draft.untraced or reach.untraced
-            draft.is_view_calling |= reach.is_calling
+            if views is None:
+                draft.untraced = draft.untraced or NO_CATALOGUE
+                continue
+            relations = views.find_relations(name)
+            if not relations:
+                spelled = f"{name.schema}.{name.name}" if name.schema else name.name
+                draft.untraced = draft.untraced or f"{spelled} is unknown, and could be a view"
+            for relation in relations:
+                if fold_identifier(relation.schema) in self._system:
+                    continue
+                reach = views.reach(relation, within, judge)
+                draft.effects |= reach.effects
+                draft.objects |= reach.objects
+                draft.reason = draft.reason or reach.reason
+                draft.untraced = draft.untraced or reach.untraced
+                draft.is_view_calling |= reach.is_calling

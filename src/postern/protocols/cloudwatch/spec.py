@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from postern.protocols.aws.spec import AWS_KEYS, AWS_PRELOAD, AwsParts, exchange_of
 from postern.protocols.spec import DialectSpec, ProtocolSpec, ScriptSyntax
 
 if TYPE_CHECKING:
     from postern.domain.rules.permit import Permit
-    from postern.domain.targets.target_schema import TargetSchema
     from postern.gateway.gateway_protocols import OpenWire, WireParts
-    from postern.inspection.masking.origins import SessionOrigins
+    from postern.inspection.masking.origins import SessionLineages
     from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.script_spans import ScriptSpans
     from postern.inspection.sql.sql_parser import Parser
@@ -91,10 +90,10 @@ def _parser() -> Parser:
     from postern.inspection.sql.shared import own
     from postern.protocols.cloudwatch.dialect.cloudwatch_parser import CloudwatchParser
 
-    return cast("Parser", own(CloudwatchParser))
+    return own(CloudwatchParser)
 
 
-def _lineage() -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins]:
+def _lineage() -> SessionLineages:
     from postern.protocols.cloudwatch.dialect.cloudwatch_lineage import CloudwatchSessionLineage
 
     return CloudwatchSessionLineage

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from postern.protocols.aws.spec import AWS_KEYS, AWS_PRELOAD, AwsParts, exchange_of
 from postern.protocols.spec import DialectSpec, ProtocolSpec
 
 if TYPE_CHECKING:
     from postern.domain.rules.permit import Permit
-    from postern.domain.targets.target_schema import TargetSchema
     from postern.gateway.gateway_protocols import OpenWire, WireParts
     from postern.gateway.rules.row_counts import RowCounter
-    from postern.inspection.masking.origins import SessionOrigins
+    from postern.inspection.masking.origins import SessionLineages
     from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.script_spans import ScriptSpans
     from postern.inspection.sql.sql_parser import Parser
@@ -95,10 +94,10 @@ def _parser() -> Parser:
     from postern.inspection.sql.shared import own
     from postern.protocols.dynamodb.dialect.dynamodb_parser import DynamodbParser
 
-    return cast("Parser", own(DynamodbParser))
+    return own(DynamodbParser)
 
 
-def _lineage() -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins]:
+def _lineage() -> SessionLineages:
     from postern.protocols.dynamodb.lineage.dynamodb_session_lineage import DynamodbSessionLineage
 
     return lambda schema: DynamodbSessionLineage()

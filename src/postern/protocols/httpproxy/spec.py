@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from postern.protocols.spec import DialectSpec, ProtocolSpec, ScriptSyntax, TargetKeys
 
@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from postern.agent.agent_protocols import Targets
     from postern.domain.rules.permit import Permit
     from postern.domain.sessions.script_parameters import BoundScript
-    from postern.domain.targets.target_schema import TargetSchema
     from postern.gateway.clients.session_setup import SessionSetup
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, TunnelServer, WireParts
-    from postern.inspection.masking.origins import SessionOrigins
+    from postern.inspection.masking.origins import SessionLineages
     from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.script_spans import ScriptSpans
     from postern.inspection.sql.sql_parser import Parser
@@ -111,7 +110,7 @@ def _parser() -> Parser:
     from postern.inspection.sql.shared import own
     from postern.protocols.httpproxy.dialect.httpproxy_parser import HttpproxyParser
 
-    return cast("Parser", own(HttpproxyParser))
+    return own(HttpproxyParser)
 
 
 def _facts() -> StatementFacts:
@@ -120,7 +119,7 @@ def _facts() -> StatementFacts:
     return HttpproxyStatementFacts()
 
 
-def _lineage() -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins]:
+def _lineage() -> SessionLineages:
     from postern.protocols.httpproxy.lineage.httpproxy_lineage import httpproxy_lineage
 
     return httpproxy_lineage()

@@ -16,10 +16,10 @@ from dataclasses import replace
 from typing import Final
 
 from postern.domain.rules.permit import Permit
-from postern.domain.targets.connection import Connection
 from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
+from postern.gateway.clients.database_client import DatabaseClient
 from postern.gateway.clients.listener import ConnectionLimiter
-from postern.gateway.clients.session_setup import ClientSession, SessionSetup, log_rejection
+from postern.gateway.clients.session_setup import SessionSetup, log_rejection
 from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.session_opening import SessionAborted
 from postern.protocols.gateway_queries import TargetRefused
@@ -210,7 +210,9 @@ class _Pace:
             raise ProtocolViolation("the client does not read the replies to its commands")
 
 
-class _Client(ClientSession):
+class _Client(DatabaseClient):
+    subtype = SUBTYPE
+
     def __init__(
         self,
         stream: StreamHandshake,
@@ -222,17 +224,10 @@ class _Client(ClientSession):
         self._client = client
         self._is_tunnel = request is not None
 
-    def send_notice(self, text: str, hint: str) -> None:
-        """Do nothing: the protocol has no message for a client that waits for a reply."""
-
     def check(self) -> None:
         """A tunnel client has sent its first command, which waits with it."""
         if self.stream.unread() and not self._is_tunnel:
             raise ProtocolViolation("the client sent requests before its login was complete")
-
-    def fits(self, connection: Connection) -> None:
-        if connection.subtype != SUBTYPE:
-            raise Denied(f"connection {connection.name!r} is of subtype {connection.subtype!r}, not {SUBTYPE!r}")
 
     def start(self, permit: Permit) -> Start:
         metadata = self._client.metadata
@@ -253,12 +248,11 @@ class _Client(ClientSession):
 
 
 def _metadata(client: login.ClientMetadata, peer: str) -> Mapping[str, str]:
-    metadata = {
+    return {
         "client_address": peer,
         "client_tls": "yes" if client.encrypted else "no",
         "application_name": client.application or client.driver,
     }
-    return {name: value for name, value in metadata.items() if value}
 
 
 # Codes and names of MongoDB's server for such errors (src/mongo/base/error_codes.yml). None of them makes a driver try

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from postern.protocols.spec import DialectSpec, ProtocolSpec, ScriptSyntax, TargetKeys
 
@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from postern.agent.agent_protocols import Targets
     from postern.domain.rules.permit import Permit
     from postern.domain.sessions.script_parameters import BoundScript
-    from postern.domain.targets.target_schema import TargetSchema
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, WireParts
     from postern.gateway.rules.row_counts import RowCounter
-    from postern.inspection.masking.origins import SessionOrigins
+    from postern.inspection.masking.origins import SessionLineages
     from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.script_spans import ScriptSpans
     from postern.inspection.sql.sql_parser import Parser
@@ -120,10 +119,10 @@ def _parser() -> Parser:
     from postern.inspection.sql.shared import own
     from postern.protocols.mongodb.dialect.mongodb_parser import MongodbParser
 
-    return cast("Parser", own(MongodbParser))
+    return own(MongodbParser)
 
 
-def _lineage() -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins]:
+def _lineage() -> SessionLineages:
     from postern.protocols.mongodb.lineage.mongodb_lineage import MongodbLineage
     from postern.protocols.mongodb.lineage.mongodb_session_lineage import MongodbSessionLineage
 

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from postern.domain.rules.permit import Permit
-from postern.domain.targets.connection import Connection
 from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
-from postern.gateway.clients.session_setup import ClientSession, SessionSetup, log_rejection
+from postern.gateway.clients.database_client import DatabaseClient
+from postern.gateway.clients.session_setup import SessionSetup, log_rejection
 from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.gateway_protocols import OpenWire, WireParts
 from postern.gateway.session_opening import SessionAborted
@@ -112,7 +112,9 @@ class MssqlGate:
         _turn_away(stream, client, error)
 
 
-class _Client(ClientSession):
+class _Client(DatabaseClient):
+    subtype = SUBTYPE
+
     def __init__(
         self,
         stream: StreamHandshake,
@@ -124,17 +126,6 @@ class _Client(ClientSession):
         super().__init__(stream, since, _metadata(startup, stream.peer, client.encrypted), request)
         self._client = client
         self._startup = startup
-
-    def send_notice(self, text: str, hint: str) -> None:
-        """Do nothing: clients show messages of a login only once it is complete."""
-
-    def check(self) -> None:
-        if self.stream.unread():
-            raise ProtocolViolation("the client sent requests before its login was complete")
-
-    def fits(self, connection: Connection) -> None:
-        if connection.subtype != SUBTYPE:
-            raise Denied(f"connection {connection.name!r} is of subtype {connection.subtype!r}, not {SUBTYPE!r}")
 
     def start(self, permit: Permit) -> Start:
         startup = self._startup
@@ -150,15 +141,13 @@ class _Client(ClientSession):
 
 def _metadata(startup: MssqlStartup, peer: str, encrypted: bool) -> Mapping[str, str]:
     options = startup.options
-    metadata = {
+    return {
         "client_address": peer,
         "client_tls": "yes" if encrypted else "no",
         "application_name": options.application,
         "client_host": options.host,
         "database": startup.database,
     }
-    # They can contain a NUL, which not every store accepts.
-    return {name: value.replace("\0", "\ufffd") for name, value in metadata.items() if value}
 
 
 # Number and severity of SQL Server's errors for such reasons ("Database Engine events and errors").

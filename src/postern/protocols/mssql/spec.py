@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from postern.protocols.spec import DialectSpec, ProtocolSpec, ScriptSyntax, database_keys
 
 if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
     from postern.agent.agent_protocols import Targets
-    from postern.domain.targets.target_schema import TargetSchema
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, WireParts
     from postern.gateway.rules.row_counts import RowCounter
-    from postern.inspection.masking.origins import SessionOrigins
+    from postern.inspection.masking.origins import SessionLineages
     from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.script_spans import ScriptSpans
     from postern.inspection.sql.sql_parser import Parser, SessionParser
@@ -91,7 +90,7 @@ def _parser() -> Parser:
     from postern.inspection.sql.shared import own
     from postern.protocols.mssql.dialect.tsql_parser import TSqlParser
 
-    return cast("Parser", own(TSqlParser))
+    return own(TSqlParser)
 
 
 def _names(parser: Parser) -> SessionParser:
@@ -102,7 +101,7 @@ def _names(parser: Parser) -> SessionParser:
     return TSqlPreparedStatements(parser)
 
 
-def _lineage() -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins]:
+def _lineage() -> SessionLineages:
     from postern.protocols.mssql.lineage.tsql_lineage import TSqlLineage
     from postern.protocols.mssql.lineage.tsql_session_lineage import TSqlSessionLineage
 

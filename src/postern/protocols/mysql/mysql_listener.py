@@ -11,9 +11,9 @@ from typing import Final
 from uuid import UUID
 
 from postern.domain.rules.permit import Permit
-from postern.domain.targets.connection import Connection
 from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
-from postern.gateway.clients.session_setup import ClientSession, SessionSetup, log_rejection
+from postern.gateway.clients.database_client import DatabaseClient
+from postern.gateway.clients.session_setup import SessionSetup, log_rejection
 from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.gateway_protocols import OpenWire, WireParts
 from postern.gateway.link_registry import LinkRegistry
@@ -105,7 +105,9 @@ class MysqlGate:
         _turn_away(stream, client, error)
 
 
-class _Client(ClientSession):
+class _Client(DatabaseClient):
+    subtype = SUBTYPE
+
     def __init__(
         self,
         stream: StreamHandshake,
@@ -119,17 +121,6 @@ class _Client(ClientSession):
         self._client = client
         self._thread = thread
         self._startup = startup
-
-    def send_notice(self, text: str, hint: str) -> None:
-        """Do nothing: the protocol has no message for a client whose login is not complete."""
-
-    def check(self) -> None:
-        if self.stream.unread():
-            raise ProtocolViolation("the client sent requests before its login was complete")
-
-    def fits(self, connection: Connection) -> None:
-        if connection.subtype != SUBTYPE:
-            raise Denied(f"connection {connection.name!r} is of subtype {connection.subtype!r}, not {SUBTYPE!r}")
 
     def start(self, permit: Permit) -> Start:
         startup = self._startup
@@ -150,14 +141,12 @@ class _Client(ClientSession):
 def _metadata(startup: login.MysqlStartup, peer: str) -> Mapping[str, str]:
     attributes = startup.attributes
     name = attributes.get(b"program_name") or attributes.get(b"_client_name") or b""
-    metadata = {
+    return {
         "client_address": peer,
         "client_tls": "yes" if startup.encrypted else "no",
         "application_name": name.decode("utf-8", "replace"),
         "database": startup.database or "",
     }
-    # Unlike in other protocols, they can contain a NUL, which not every store accepts.
-    return {name: value.replace("\0", "\ufffd") for name, value in metadata.items() if value}
 
 
 def _key(thread: int) -> bytes:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from postern.protocols.spec import DialectSpec, ProtocolSpec, ScriptSyntax, database_keys
 
 if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
     from postern.agent.agent_protocols import Targets
-    from postern.domain.targets.target_schema import TargetSchema
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, WireParts
-    from postern.inspection.masking.origins import SessionOrigins
+    from postern.inspection.masking.origins import SessionLineages
     from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.script_spans import ScriptSpans
     from postern.inspection.sql.sql_parser import Parser, SessionParser
@@ -89,7 +88,7 @@ def _parser() -> Parser:
     from postern.inspection.sql.shared import own
     from postern.protocols.mysql.dialect.mysql_parser import MySqlParser
 
-    return cast("Parser", own(MySqlParser))
+    return own(MySqlParser)
 
 
 def _names(parser: Parser) -> SessionParser:
@@ -106,7 +105,7 @@ def _encodings(parser: Parser) -> Interceptor:
     return MySqlEncodings()
 
 
-def _lineage() -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins]:
+def _lineage() -> SessionLineages:
     from postern.protocols.mysql.lineage.mysql_lineage import MySqlLineage
     from postern.protocols.mysql.lineage.mysql_session_lineage import MySqlSessionLineage
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from postern.domain.identity.credential import Grant
 from postern.domain.rules.permit import Permit
-from postern.domain.targets.connection import Connection
 from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unauthenticated
-from postern.gateway.clients.session_setup import ClientSession, SessionSetup, log_rejection
+from postern.gateway.clients.database_client import DatabaseClient
+from postern.gateway.clients.session_setup import SessionSetup, log_rejection
 from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.gateway_protocols import OpenWire, WireParts
 from postern.gateway.session_opening import SessionAborted
@@ -112,7 +112,9 @@ def plain_user(user: str) -> str:
     return user.lower()
 
 
-class _Client(ClientSession):
+class _Client(DatabaseClient):
+    subtype = SUBTYPE
+
     def __init__(
         self,
         stream: StreamHandshake,
@@ -126,17 +128,6 @@ class _Client(ClientSession):
         self._client = client
         self._startup = startup
         self._settings = settings
-
-    def send_notice(self, text: str, hint: str) -> None:
-        """Do nothing: the protocol has no message for a client whose login is not complete."""
-
-    def check(self) -> None:
-        if self.stream.unread():
-            raise ProtocolViolation("the client sent requests before its login was complete")
-
-    def fits(self, connection: Connection) -> None:
-        if connection.subtype != SUBTYPE:
-            raise Denied(f"connection {connection.name!r} is of subtype {connection.subtype!r}, not {SUBTYPE!r}")
 
     def start(self, permit: Permit) -> Start:
         startup, settings = self._startup, self._settings
@@ -158,15 +149,13 @@ class _Client(ClientSession):
 
 def _metadata(startup: login.OracleStartup, peer: str) -> Mapping[str, str]:
     names = startup.names
-    metadata = {
+    return {
         "client_address": peer,
         "client_tls": "yes" if startup.encrypted else "no",
         "application_name": names.program,
         "client_host": names.host,
         "database": names.database,
     }
-    # They can contain a NUL, which not every store accepts.
-    return {name: value.replace("\0", "\ufffd") for name, value in metadata.items() if value}
 
 
 # Numbers of Oracle Database's errors for such reasons ("Database Error Messages").

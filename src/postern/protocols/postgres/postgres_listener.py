@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Mapping
 from typing import Final
 
 from postern.domain.rules.permit import Permit
-from postern.domain.targets.connection import Connection
 from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
-from postern.gateway.clients.session_setup import ClientSession, SessionSetup, log_rejection
+from postern.gateway.clients.database_client import DatabaseClient
+from postern.gateway.clients.session_setup import SessionSetup, log_rejection
 from postern.gateway.clients.tunnel_request import TunnelRequest
 from postern.gateway.gateway_protocols import OpenWire, WireParts
 from postern.gateway.session_opening import SessionAborted
@@ -100,7 +100,9 @@ class PostgresGate:
         _turn_away(stream, error)
 
 
-class _Client(ClientSession):
+class _Client(DatabaseClient):
+    subtype = SUBTYPE
+
     def __init__(
         self, stream: StreamHandshake, startup: login.PostgresStartup, since: int, request: TunnelRequest | None = None
     ) -> None:
@@ -119,10 +121,6 @@ class _Client(ClientSession):
             raise ConnectionResetError("the client closed the connection")
         if self.stream.is_full:
             raise ProtocolViolation("the client sent requests before its login was complete")
-
-    def fits(self, connection: Connection) -> None:
-        if connection.subtype != SUBTYPE:
-            raise Denied(f"connection {connection.name!r} is of subtype {connection.subtype!r}, not {SUBTYPE!r}")
 
     def start(self, permit: Permit) -> Start:
         """Return the start parameters. `application_name` is the client's: libpq sends no empty one, so a name of the
@@ -148,13 +146,12 @@ def _made_up_pid() -> int:
 
 
 def _metadata(startup: login.PostgresStartup, peer: str, database: str | None) -> Mapping[str, str]:
-    metadata = {
+    return {
         "client_address": peer,
         "client_tls": "yes" if startup.encrypted else "no",
         "application_name": startup.parameters.get("application_name", ""),
         "database": database or "",
     }
-    return {name: value for name, value in metadata.items() if value}
 
 
 # SQLSTATE for errors of the gateway itself (PostgreSQL, appendix A).

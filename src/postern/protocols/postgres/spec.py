@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from postern.protocols.spec import DialectSpec, ProtocolSpec, ScriptSyntax, database_keys
 
@@ -11,10 +11,9 @@ if TYPE_CHECKING:
     from postern.agent.agent_policy import LocalPolicy
     from postern.agent.agent_protocols import Targets
     from postern.domain.sessions.script_parameters import BoundScript
-    from postern.domain.targets.target_schema import TargetSchema
     from postern.gateway.gateway_protocols import Gate, GateParts, OpenWire, WireParts
     from postern.gateway.rules.row_counts import RowCounter
-    from postern.inspection.masking.origins import SessionOrigins
+    from postern.inspection.masking.origins import SessionLineages
     from postern.inspection.masking.statement_facts import StatementFacts
     from postern.inspection.sql.script_spans import ScriptSpans
     from postern.inspection.sql.sql_parser import Parser, SessionParser
@@ -103,7 +102,7 @@ def _parser() -> Parser:
     from postern.inspection.sql.shared import own
     from postern.protocols.postgres.dialect.postgres_parser import PostgresParser
 
-    return cast("Parser", own(PostgresParser))
+    return own(PostgresParser)
 
 
 def _names(parser: Parser) -> SessionParser:
@@ -122,7 +121,7 @@ def _encodings(parser: Parser) -> Interceptor:
     return ClientEncodings(parser)
 
 
-def _lineage() -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins]:
+def _lineage() -> SessionLineages:
     from postern.protocols.postgres.lineage.postgres_lineage import Lineage
     from postern.protocols.postgres.lineage.postgres_session_lineage import SessionLineage
 

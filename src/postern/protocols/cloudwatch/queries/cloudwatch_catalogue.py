@@ -8,11 +8,11 @@ JSON from recent events.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from postern.domain.targets.target_schema import Relation, TargetSchema
-from postern.domain.targets.target_task import TargetTaskKind
 from postern.errors import ProtocolViolation
+from postern.protocols.catalogue_questions import COLUMN, CURRENT, DATABASE, TABLE, catalogue_questions
 from postern.protocols.cloudwatch.dialect.cloudwatch_lineage import SYSTEM_FIELDS, column_of
 from postern.protocols.cloudwatch.dialect.cloudwatch_operations import CloudwatchService
 from postern.protocols.cloudwatch.queries.cloudwatch_query import (
@@ -22,19 +22,7 @@ from postern.protocols.cloudwatch.queries.cloudwatch_query import (
     query_in_steps,
     read_pages,
 )
-from postern.protocols.gateway_queries import (
-    COLUMN,
-    CURRENT,
-    DATABASE,
-    TABLE,
-    Catalogue,
-    Query,
-    Question,
-    Row,
-    TargetRefused,
-    shape_schema,
-    shown_of_schema,
-)
+from postern.protocols.gateway_queries import Catalogue, Query, Row, TargetRefused
 
 MAX_GROUPS: Final = 5000
 MAX_METRICS: Final = 10_000
@@ -137,7 +125,7 @@ def _columns(rows: list[Row], values: _Values) -> Steps:
 
 
 def _schema(rows: list[Row], values: _Values) -> Steps:
-    """`gateway_queries` explains the parts. What the identity cannot see is left out."""
+    """`shape_schema` explains the parts. What the identity cannot see is left out."""
     rows.append((CURRENT, _LOGS.value, None, None, None, None, "0"))
     rows += [(DATABASE, service.value, None, None, None, None, "0") for service in CloudwatchService]
     groups: list[str] = []
@@ -205,32 +193,18 @@ def target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:
     return TargetSchema({(_LOGS.value, name): Relation(_LOGS.value, name, columns) for name in names})
 
 
-def _shape_tables(rows: Sequence[Row]) -> dict[str, Any]:
-    schemas: dict[str | None, list[str | None]] = {}
-    for name, table in rows:
-        schemas.setdefault(name, []).append(table)
-    return {"schemas": [{"name": name, "tables": tables} for name, tables in schemas.items()]}
-
-
-def _shape_columns(rows: Sequence[Row]) -> dict[str, Any]:
-    return {"columns": [{"name": name, "type": kind, "nullable": nullable == "YES"} for name, kind, nullable in rows]}
-
-
-_QUESTIONS: Mapping[TargetTaskKind, Question] = {
-    TargetTaskKind.TEST: Question("test", (), lambda _: {"success": True}),
-    TargetTaskKind.DATABASES: Question("databases", (), lambda rows: {"databases": [name for (name,) in rows]}),
-    TargetTaskKind.TABLES: Question("tables", ("schema", "database"), _shape_tables, overhead=32),
-    TargetTaskKind.COLUMNS: Question(
-        "columns",
-        ("table", "schema", "database"),
-        _shape_columns,
-        overhead=48,
-        missing="there is no such log group or namespace, or the connection's identity is not allowed to read it; "
-        "specify logs or metrics as the schema",
-    ),
-    TargetTaskKind.SCHEMA: Question(
-        "schema", ("database",), lambda rows: shape_schema(rows, _KINDS, "YES"), overhead=64, shown=shown_of_schema
-    ),
-}
+_QUESTIONS: Final = catalogue_questions(
+    test="test",
+    databases="databases",
+    tables="tables",
+    columns="columns",
+    schema="schema",
+    kinds=_KINDS,
+    values_of_tables=("schema", "database"),
+    values_of_columns=("table", "schema", "database"),
+    values_of_schema=("database",),
+    missing="there is no such log group or namespace, or the connection's identity is not allowed to read it; "
+    "specify logs or metrics as the schema",
+)
 
 CATALOGUE = Catalogue(catalogue_query, _QUESTIONS, (_RELATIONS,), target_schema)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final
 
 from postern.domain.targets.target_schema import Relation, TargetSchema
-from postern.domain.targets.target_task import TargetTaskKind
 from postern.errors import ProtocolViolation
 from postern.protocols.aws.aws_json_client import AwsJsonResponse, AwsJsonResponses
 from postern.protocols.aws.aws_query_in_steps import AwsQueryInSteps
+from postern.protocols.catalogue_questions import COLUMN, CURRENT, TABLE, catalogue_questions
 from postern.protocols.dynamodb.dialect.dynamodb_json import DynamodbOperation
 from postern.protocols.dynamodb.queries.dynamodb_requests import (
     as_list,
@@ -22,18 +22,7 @@ from postern.protocols.dynamodb.queries.dynamodb_requests import (
     make_target_refused,
     next_page,
 )
-from postern.protocols.gateway_queries import (
-    COLUMN,
-    CURRENT,
-    TABLE,
-    Catalogue,
-    Query,
-    Question,
-    Row,
-    shape_schema,
-    shown_of_schema,
-    text,
-)
+from postern.protocols.gateway_queries import Catalogue, Query, Row, text
 
 MAX_TABLES: Final = 5000
 MAX_DESCRIBED: Final = 200  # tables of a whole schema whose attributes are read
@@ -88,7 +77,7 @@ def _columns(rows: list[Row], values: _Values) -> Steps:
 
 
 def _schema(rows: list[Row], values: _Values) -> Steps:
-    """`gateway_queries` explains the parts."""
+    """`shape_schema` explains the parts."""
     names = yield from _names()
     rows.append((CURRENT, None, None, None, None, None, "0"))
     rows += [(TABLE, name, name, "table", None, None, "0") for name in names]
@@ -149,27 +138,17 @@ def catalogue_query(statement: str, values: _Values) -> Query:
     return AwsQueryInSteps(steps(rows, values), rows, AwsJsonResponses(), encode_operation, lambda response: response)
 
 
-def _shape_columns(rows: Sequence[Row]) -> dict[str, Any]:
-    return {"columns": [{"name": name, "type": kind, "nullable": nullable == "YES"} for name, kind, nullable in rows]}
-
-
-_QUESTIONS: Final[Mapping[TargetTaskKind, Question]] = {
-    TargetTaskKind.TEST: Question("test", (), lambda _: {"success": True}),
-    TargetTaskKind.DATABASES: Question("databases", (), lambda rows: {"databases": []}),
-    TargetTaskKind.TABLES: Question(
-        "tables", (), lambda rows: {"schemas": [{"name": name, "tables": [name]} for name, _ in rows]}, overhead=32
-    ),
-    TargetTaskKind.COLUMNS: Question(
-        "columns",
-        ("table",),
-        _shape_columns,
-        overhead=48,
-        missing="the table does not exist, or the connection's identity is not allowed to describe it",
-    ),
-    TargetTaskKind.SCHEMA: Question(
-        "schema", (), lambda rows: shape_schema(rows, {_INDEX: "index"}, "YES"), overhead=64, shown=shown_of_schema
-    ),
-}
+_QUESTIONS: Final = catalogue_questions(
+    test="test",
+    databases="databases",
+    tables="tables",
+    columns="columns",
+    schema="schema",
+    kinds={_INDEX: "index"},
+    values_of_tables=(),
+    values_of_columns=("table",),
+    missing="the table does not exist, or the connection's identity is not allowed to describe it",
+)
 
 
 def _target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:

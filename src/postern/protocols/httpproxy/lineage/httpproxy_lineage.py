@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from typing import Final
 
-from postern.domain.targets.target_schema import ColumnRef, Origin, TargetSchema
+from postern.domain.targets.target_schema import ColumnRef, Origin
 from postern.inspection.lineage.unread import UnreadText
-from postern.inspection.masking.origins import SessionOrigins, Sources
+from postern.inspection.masking.origins import SessionLineages, Sources
 from postern.interception.events import Column
 from postern.protocols.httpproxy.request_paths import read_path
 
@@ -75,7 +74,7 @@ def _is_graphql(body: str) -> bool:
     )
 
 
-def httpproxy_lineage() -> Callable[[Callable[[], TargetSchema | None]], SessionOrigins]:
+def httpproxy_lineage() -> SessionLineages:
     """Return what makes the origins of a session."""
     lineage = HttpproxyLineage()
     return lambda schema: lineage

@@ -6,22 +6,11 @@ The answer contains what the connection's own user can see. Fields come from a s
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from postern.domain.targets.target_task import TargetTaskKind
 from postern.errors import ProtocolViolation
-from postern.protocols.gateway_queries import (
-    COLUMN,
-    CURRENT,
-    DATABASE,
-    TABLE,
-    Catalogue,
-    Question,
-    Row,
-    TargetRefused,
-    shape_schema,
-    shown_of_schema,
-)
+from postern.protocols.catalogue_questions import COLUMN, CURRENT, DATABASE, TABLE, catalogue_questions
+from postern.protocols.gateway_queries import Catalogue, Row, TargetRefused
 from postern.protocols.mongodb.queries import mongodb_schema as schema
 from postern.protocols.mongodb.queries.mongodb_collections import (
     KINDS,
@@ -70,7 +59,7 @@ def _columns(rows: list[Row], values: _Values) -> Steps:
 
 
 def _schema(rows: list[Row], values: _Values) -> Steps:
-    """`gateway_queries` explains the parts. With a default database, only its collections."""
+    """`shape_schema` explains the parts. With a default database, only its collections."""
     (default,) = values
     names = yield from _shown_databases()
     rows.append((CURRENT, default or None, None, None, None, None, "0"))
@@ -127,32 +116,18 @@ def catalogue_query(statement: str, values: _Values) -> MongodbQueryInSteps:
     return MongodbQueryInSteps(steps(rows, values), rows)
 
 
-def _shape_tables(rows: Sequence[Row]) -> dict[str, Any]:
-    schemas: dict[str | None, list[str | None]] = {}
-    for name, table in rows:
-        schemas.setdefault(name, []).append(table)
-    return {"schemas": [{"name": name, "tables": tables} for name, tables in schemas.items()]}
-
-
-def _shape_columns(rows: Sequence[Row]) -> dict[str, Any]:
-    return {"columns": [{"name": name, "type": kind, "nullable": nullable == "YES"} for name, kind, nullable in rows]}
-
-
-_QUESTIONS: Mapping[TargetTaskKind, Question] = {
-    TargetTaskKind.TEST: Question("test", (), lambda _: {"success": True}),
-    TargetTaskKind.DATABASES: Question("databases", (), lambda rows: {"databases": [name for (name,) in rows]}),
-    TargetTaskKind.TABLES: Question("tables", ("schema", "database"), _shape_tables, overhead=32),
-    TargetTaskKind.COLUMNS: Question(
-        "columns",
-        ("table", "schema", "database"),
-        _shape_columns,
-        overhead=48,
-        missing="the collection does not exist or is empty, or the connection's user is not allowed to read it; "
-        "specify its database as the schema",
-    ),
-    TargetTaskKind.SCHEMA: Question(
-        "schema", ("database",), lambda rows: shape_schema(rows, KINDS, "YES"), overhead=64, shown=shown_of_schema
-    ),
-}
+_QUESTIONS: Final = catalogue_questions(
+    test="test",
+    databases="databases",
+    tables="tables",
+    columns="columns",
+    schema="schema",
+    kinds=KINDS,
+    values_of_tables=("schema", "database"),
+    values_of_columns=("table", "schema", "database"),
+    values_of_schema=("database",),
+    missing="the collection does not exist or is empty, or the connection's user is not allowed to read it; "
+    "specify its database as the schema",
+)
 
 CATALOGUE = Catalogue(catalogue_query, _QUESTIONS, schema.QUESTIONS, schema.target_schema)

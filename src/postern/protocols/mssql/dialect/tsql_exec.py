@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, closing, dotted_name, key_at
-from postern.protocols.mssql.dialect.tsql_texts import BatchTexts, Texts, split, texts_of
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, closing, dotted_name, key_at, split_at_commas
+from postern.protocols.mssql.dialect.tsql_texts import BatchTexts, Texts, texts_of
 
 # Procedures of the server that run or prepare a text, and the place of the text among their arguments.
 TEXT_PROCEDURES: Final = {
@@ -87,9 +87,9 @@ def parse_exec(tokens: Sequence[SqlToken]) -> ExecCall:
     if key_at(tokens, place) == "(":
         close = closing(tokens, place)
         text = tuple(tokens[place + 1 : close])
-        return ExecCall(text, is_elsewhere=close != len(tokens) - 1 or len(split(text)) != 1, result=result)
+        return ExecCall(text, is_elsewhere=close != len(tokens) - 1 or len(split_at_commas(text)) != 1, result=result)
     name, end = dotted_name(tokens, place)
-    arguments = tuple([_argument(part) for part in split(_without_options(tokens[end:])) if part])
+    arguments = tuple([_argument(part) for part in split_at_commas(_without_options(tokens[end:])) if part])
     return ExecCall(None, name, arguments, len(name) > 3, result)
 
 

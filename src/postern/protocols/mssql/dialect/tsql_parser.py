@@ -32,7 +32,7 @@ from postern.protocols.mssql.dialect.tsql_exec import PREPARED_PROCEDURES, parse
 from postern.protocols.mssql.dialect.tsql_plain import plain_query
 from postern.protocols.mssql.dialect.tsql_shapes import TSQL_SHAPES
 from postern.protocols.mssql.dialect.tsql_texts import BatchTexts
-from postern.protocols.mssql.dialect.tsql_views import follow_views, query_of_view
+from postern.protocols.mssql.dialect.tsql_views import VIEWS, query_of_view
 
 _DEEPEST: Final = 4  # texts that run texts
 _MOST_RUN: Final = 256 * 1024  # characters of the texts that one text runs
@@ -174,7 +174,7 @@ class _Judge:
         """Add the effects of a query and of the views in it."""
         facts = self.judging.add_query(draft, tokens, verb)
         if facts is not None:
-            follow_views(draft, facts.read, self.judging.schema, self.judging.within, _judge_definition)
+            VIEWS.follow(draft, facts.read, self.judging.schema, self.judging.within, _judge_definition)
         return facts
 
     def _exec(self, tokens: list[SqlToken]) -> Statement:

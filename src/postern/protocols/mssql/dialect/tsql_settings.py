@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from postern.domain.rules.row_count import Uncountable
-from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, key_at, words_of
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, key_at, split_at_commas, words_of
 from postern.protocols.mssql.dialect.tsql_batches import only_batch, statements
 from postern.protocols.mssql.dialect.tsql_parser import creates_code
-from postern.protocols.mssql.dialect.tsql_texts import split
 
 UNKNOWN: Final = "its session has changed settings in a way that cannot be repeated"
 _SWITCHES: Final = words_of(
@@ -57,7 +56,7 @@ def read_settings(texts: Sequence[str]) -> list[str]:
 
 
 def _read_option(tokens: Sequence[SqlToken], options: dict[str, str], *, is_first: bool) -> None:
-    names = [part[0].key for part in split(tokens) if part]
+    names = [part[0].key for part in split_at_commas(tokens) if part]
     value = tokens[-1]
     if all(name in _HARMLESS for name in names):
         return

@@ -13,7 +13,7 @@ from itertools import product
 from typing import Final
 
 from postern.inspection.sql.identifier_folding import fold_identifier
-from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, closing, key_at, words_of
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, closing, key_at, split_at_commas, words_of
 
 _MOST: Final = 32
 _LONGEST: Final = 64 * 1024  # characters in total
@@ -96,19 +96,6 @@ def limit_texts(texts: Sequence[str]) -> Texts:
     return None if len(unique) > _MOST or sum(map(len, unique)) > _LONGEST else unique
 
 
-def split(tokens: Sequence[SqlToken]) -> list[list[SqlToken]]:
-    """Split at each comma outside of brackets."""
-    parts: list[list[SqlToken]] = [[]]
-    depth = 0
-    for token in tokens:
-        depth += (token.key == "(") - (token.key == ")")
-        if token.key == "," and depth == 0:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return parts
-
-
 def texts_of(tokens: Sequence[SqlToken], of_variable: Callable[[str], Texts]) -> Texts:
     """Return the possible texts of an expression."""
     terms = _split_terms(tokens)
@@ -153,14 +140,14 @@ def _term(tokens: Sequence[SqlToken], of_variable: Callable[[str], Texts]) -> Te
         return None
     called, inner = tokens[0].key, tokens[2:-1]
     if called == "CONCAT":
-        return concatenate([texts_of(part, of_variable) for part in split(inner)])
+        return concatenate([texts_of(part, of_variable) for part in split_at_commas(inner)])
     if called in ("CHAR", "NCHAR"):
         return _letter(inner)
     if called == "CAST":
         place = next((at for at, token in enumerate(inner) if token.key == "AS"), len(inner))
         return _convert(inner[:place], text_type(inner, place + 1, 30), of_variable)
     if called == "CONVERT":
-        parts = split(inner)
+        parts = split_at_commas(inner)
         return _convert(parts[1], text_type(parts[0], 0, 30), of_variable) if len(parts) == 2 else None
     return None
 
@@ -212,7 +199,7 @@ class BatchTexts:
                 self._texts[variable_name(token)] = None
 
     def _declare(self, tokens: Sequence[SqlToken]) -> None:
-        for part in split(tokens):
+        for part in split_at_commas(tokens):
             if not part or not is_user_variable(part[0]):
                 continue
             name, place = variable_name(part[0]), 1 + (key_at(part, 1) == "AS")
@@ -232,7 +219,7 @@ class BatchTexts:
             if depth == 0 and token.key in _LIST_ENDS:
                 end = place
                 break
-        for part in split(tokens[1:end]):
+        for part in split_at_commas(tokens[1:end]):
             if part and is_user_variable(part[0]) and key_at(part, 1) in ASSIGNING:
                 self._assign(part, repeats=end < len(tokens))
             else:

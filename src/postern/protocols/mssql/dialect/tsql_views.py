@@ -6,16 +6,11 @@ its object.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
 from typing import Final
 
 from postern.domain.rules.statement import ObjectName
-from postern.domain.targets.target_schema import Key, TargetSchema
-from postern.inspection.sql import view_reach
-from postern.inspection.sql.judging import Draft
 from postern.inspection.sql.sql_tokens import SqlToken, closing, key_at
-from postern.inspection.sql.view_reach import JudgeDefinition, ViewResolver, ViewRules
+from postern.inspection.sql.view_reach import DialectViews
 
 SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "sys"})
 
@@ -24,27 +19,9 @@ def _is_of_system(name: ObjectName) -> bool:
     return name.schema.lower() in SYSTEM_SCHEMAS or name.name.startswith("#")
 
 
-_RULES: Final = ViewRules(
+VIEWS: Final = DialectViews(
     SYSTEM_SCHEMAS, _is_of_system, "if its definition is hidden, grant VIEW DEFINITION to the connection's user"
 )
-
-
-@lru_cache(maxsize=16)
-def views_of(schema: TargetSchema) -> ViewResolver:
-    """Return the resolver of a snapshot, which is identified by its object identity."""
-    return ViewResolver(schema, _RULES)
-
-
-def follow_views(
-    draft: Draft,
-    read: Iterable[ObjectName],
-    schema: TargetSchema | None,
-    within: tuple[Key, ...],
-    judge: JudgeDefinition,
-) -> None:
-    """Add to `draft` the effects of reading or writing these relations, beyond their names."""
-    views = views_of(schema) if schema is not None and schema.relations else None
-    view_reach.follow_views(draft, read, views, _RULES, within, judge)
 
 
 def query_of_view(tokens: list[SqlToken]) -> tuple[list[SqlToken], list[str]]:

@@ -11,8 +11,7 @@ from postern.inspection.lineage.scope import NOTHING, Out, merge_sources
 from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.inspection.sql.judging import Draft, Judging, add_defined_object
 from postern.inspection.sql.sql_calls import called_at
-from postern.inspection.sql.sql_tokens import SqlToken, closing, key_at
-from postern.protocols.mssql.dialect.tsql_texts import split
+from postern.inspection.sql.sql_tokens import SqlToken, closing, key_at, split_at_commas
 from postern.protocols.mssql.lineage import tsql_builtins as builtins
 from postern.protocols.mssql.lineage.tsql_lineage_catalogue import Outs, merge_outs
 from postern.protocols.mssql.lineage.tsql_memory import LOST, TsqlMemory
@@ -69,7 +68,7 @@ class TsqlDefinitions:
         if key_at(tokens, 0) != "(":
             return LOST
         outs: list[Out] = []
-        for part in split(tokens[1 : closing(tokens, 0)]):
+        for part in split_at_commas(tokens[1 : closing(tokens, 0)]):
             if not part or part[0].key in _CONSTRAINTS:
                 continue
             is_plain = part[0].is_name and self._calls_nothing(part)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from postern.domain.targets.target_schema import ColumnRef, Key, Relation, TargetSchema
+from postern.domain.targets.target_schema import Key, Relation, TargetSchema
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, merge_sources, union
-from postern.inspection.lineage.views import Views, also_named
+from postern.inspection.lineage.views import Define, Views
 from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.protocols.mssql.dialect.tsql_views import SYSTEM_SCHEMAS
 from postern.protocols.mssql.lineage.tsql_builtins import CALM_VIEWS, FUNCTIONS, OLD_VIEWS, QUOTING_OLD_VIEWS
@@ -58,17 +58,11 @@ def merge_outs(before: Outs | None, outs: Outs) -> Outs:
     return tuple([Out(a.name, union([a.sources, b.sources])) for a, b in zip(before, outs, strict=True)])
 
 
-Define = Callable[[Relation, str], list[Out]]
-"""Analyses the definition of a view or, with the name of a column, the expression that computes it."""
-
-
 class TsqlCatalogue(Views):
     """The lookup for one snapshot. `define` is called at most once for each view, when the view is first used."""
 
     def __init__(self, schema: TargetSchema, define: Define) -> None:
-        super().__init__()
-        self.schema = schema
-        self._define = define
+        super().__init__(schema, define, column_name)
         self._by_name: dict[str, list[Key]] = {}
         for key in schema.relations:
             self._by_name.setdefault(fold_identifier(key[1]), []).append(key)
@@ -98,25 +92,6 @@ class TsqlCatalogue(Views):
         if len(parts) > 2 or state.everything or fold_identifier(parts[-1]) in state.names or state.elsewhere:
             return False
         return _fold((parts[0], parts[1])) in self._pure
-
-    def _read(self, relation: Relation) -> Iterator[Out]:
-        names = [name for name in relation.columns if name]
-        outs: list[Out] = []
-        if relation.definition:
-            outs = self._define(relation, "")
-            if len(outs) != len(names) or any(out.many for out in outs):
-                outs = [Out(name, None) for name in names]
-        for place, name in enumerate(names):
-            column_refs = frozenset({ColumnRef(relation.schema, relation.name, name)})
-            plain = frozenset({column_refs})
-            within: list[Out] = []
-            if relation.definition:
-                within = [outs[place]]
-                plain = also_named(outs[place].plain, column_refs)
-            elif name in relation.generated:
-                within = self._define(relation, name)
-            sources = union([column_refs, *(out.sources for out in within)])
-            yield Out(column_name(name), sources, hidden=name in relation.hidden, plain=plain)
 
 
 def _fold(key: Key) -> Key:

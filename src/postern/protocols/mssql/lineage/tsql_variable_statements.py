@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from postern.inspection.lineage.scope import NOTHING, union
-from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, key_at, word
-from postern.protocols.mssql.dialect.tsql_texts import assigned_variables, is_user_variable, split, variable_name
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, key_at, split_at_commas, word
+from postern.protocols.mssql.dialect.tsql_texts import assigned_variables, is_user_variable, variable_name
 from postern.protocols.mssql.lineage.tsql_cursor_statements import read_cursor
 from postern.protocols.mssql.lineage.tsql_reading import TsqlReading
 
@@ -34,7 +34,7 @@ def read_declaration(reading: TsqlReading, tokens: list[SqlToken]) -> None:
     if key_at(tokens, 2) == "CURSOR" or "CURSOR" in [token.key for token in tokens[:6]]:
         read_cursor(reading, tokens[1], tokens)
         return
-    for part in split(tokens[1:]):
+    for part in split_at_commas(tokens[1:]):
         if not part or not is_user_variable(part[0]):
             raise UnreadableSql("it declares something that is not a variable")
         place = 1 + (key_at(part, 1) == "AS")

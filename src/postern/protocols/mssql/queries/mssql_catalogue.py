@@ -6,11 +6,8 @@ catalogue can have other collations than names, so those that a UNION joins get 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from postern.domain.targets.target_task import TargetTaskKind
-from postern.protocols.gateway_queries import Catalogue, Question, Row, shape_schema, shown_of_schema
+from postern.protocols.catalogue_questions import catalogue_questions
+from postern.protocols.gateway_queries import Catalogue
 from postern.protocols.mssql.queries import mssql_schema as schema
 from postern.protocols.mssql.queries.mssql_query import MssqlQuery
 
@@ -50,7 +47,7 @@ order by c.column_id"""
 _NO_NAME = "cast(null as nvarchar(128))"
 _NO_TYPE = "cast(null as nvarchar(300))"
 
-# `gateway_queries` explains the parts.
+# `shape_schema` explains the parts.
 _SCHEMA = f"""
 select '0' as part, db_name() collate database_default as place, {_NO_NAME} as relation, {_NO_NAME} as name,
   {_NO_TYPE} as type, cast(null as varchar(3)) as nullable, 0 as position
@@ -65,31 +62,13 @@ union all select '3', s.name collate database_default, o.name collate database_d
 order by 1, 2, 3, 7"""  # noqa: S608 - texts of this module
 
 
-def _tables(rows: Sequence[Row]) -> dict[str, Any]:
-    schemas: dict[str | None, list[str | None]] = {}
-    for name, table in rows:
-        schemas.setdefault(name, []).append(table)
-    return {"schemas": [{"name": name, "tables": tables} for name, tables in schemas.items()]}
-
-
-def _columns(rows: Sequence[Row]) -> dict[str, Any]:
-    return {"columns": [{"name": name, "type": kind, "nullable": nullable == "YES"} for name, kind, nullable in rows]}
-
-
-_QUESTIONS: Mapping[TargetTaskKind, Question] = {
-    TargetTaskKind.TEST: Question("select 1", (), lambda _: {"success": True}),
-    TargetTaskKind.DATABASES: Question(_DATABASES, (), lambda rows: {"databases": [name for (name,) in rows]}),
-    TargetTaskKind.TABLES: Question(_TABLES, ("schema",), _tables, overhead=32),
-    TargetTaskKind.COLUMNS: Question(
-        _COLUMNS,
-        ("table", "schema"),
-        _columns,
-        overhead=48,
-        missing="the table does not exist, or the connection's user is not allowed to see it; specify its schema",
-    ),
-    TargetTaskKind.SCHEMA: Question(
-        _SCHEMA, (), lambda rows: shape_schema(rows, {"VIEW": "view"}, "YES"), overhead=64, shown=shown_of_schema
-    ),
-}
+_QUESTIONS = catalogue_questions(
+    databases=_DATABASES,
+    tables=_TABLES,
+    columns=_COLUMNS,
+    schema=_SCHEMA,
+    kinds={"VIEW": "view"},
+    missing="the table does not exist, or the connection's user is not allowed to see it; specify its schema",
+)
 
 CATALOGUE = Catalogue(MssqlQuery, _QUESTIONS, schema.QUESTIONS, schema.target_schema)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from postern.domain.targets.target_schema import Function, Relation, TargetSchema
+from postern.domain.targets.target_schema import Relation, TargetSchema
 from postern.errors import ProtocolViolation
-from postern.protocols.gateway_queries import Row, tags, text
+from postern.protocols.gateway_queries import Row, text
+from postern.protocols.relation_rows import read_harmful_functions, read_relations
 
 _PATH = "select db_name(), schema_name()"
 
@@ -69,35 +70,14 @@ def target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:
     try:
         path, relations, columns, views, routines, synonyms = answers
         definitions = {(text(schema), text(name)): definition or UNREADABLE for schema, name, definition in views}
-        columns_of: dict[tuple[str, str], list[Row]] = defaultdict(list)
-        for schema, table, *column in columns:
-            columns_of[text(schema), text(table)].append(tuple(column))
-        found = {}
-        for schema, name, comment in relations:
-            key = text(schema), text(name)
-            found[key] = _relation(*key, comment or "", columns_of[key], definitions.get(key, ""))
-        functions = [Function(text(schema), text(name), harmless=False) for schema, name in routines]
         return TargetSchema(
-            found | _synonyms(synonyms),
-            {(function.schema, function.name): function for function in functions},
+            read_relations(relations, columns, definitions) | _synonyms(synonyms),
+            read_harmful_functions(routines),
             tuple(schema for _, schema in path if schema),
             database=next((database for database, _ in path if database), ""),
         )
     except ValueError as error:
         raise ProtocolViolation(f"the target's response to a catalogue query is not valid: {error}") from None
-
-
-def _relation(schema: str, name: str, comment: str, columns: Sequence[Row], definition: str) -> Relation:
-    return Relation(
-        schema,
-        name,
-        tuple(text(column) for column, *_ in columns),
-        definition=definition,
-        tags=tags(comment),
-        column_tags={text(column): tags(comment) for column, _, comment, _ in columns if comment},
-        hidden=frozenset(text(column) for column, _, _, hidden in columns if hidden == "1"),
-        generated={text(column): expression for column, expression, *_ in columns if expression},
-    )
 
 
 def _synonyms(rows: Sequence[Row]) -> dict[tuple[str, str], Relation]:

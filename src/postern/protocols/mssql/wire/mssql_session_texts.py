@@ -13,6 +13,7 @@ from typing import Final
 
 MAX_TEXTS: Final = 100
 MAX_CHARACTERS: Final = 64 * 1024
+MAX_READ: Final = 128 * 1024  # characters of a text whose literals are told apart
 
 # What a text does with the session's database
 NO_USE: Final = 0
@@ -27,8 +28,10 @@ _NO_OPTION: Final = (
     r"|\s+transaction\s+isolation\s+level\b"
     r"|\s+(?:lock_timeout|deadlock_priority|textsize)\b"
 )
-# A number can end right before a word: `1SET`, `1eSET`, `0xABSET`.
-_SET: Final = re.compile(rf"(?:(?<![a-z_@#$])|(?<=[0-9.]e))set(?![\w@#$])(?!{_NO_OPTION})|0x[0-9a-f]*set")
+_SET: Final = re.compile(rf"set(?![\w@#$])(?!{_NO_OPTION})")
+_IN_WORDS: Final = frozenset("abcdefghijklmnopqrstuvwxyz_@#$")
+_HEXADECIMAL: Final = frozenset("0123456789abcdef")
+_SWITCHING: Final = ("exec", "setuser", "revert", "approle")
 _SWITCH: Final = re.compile(
     r"setuser|revert|approle|exec(?:ute)?\s*(?:/\*|--|(?<=\s)as(?!\w)|@(?![\w@#$]+\s*=\s*[\w\[]))"
 )
@@ -64,13 +67,15 @@ class MssqlSessionTexts:
     def record_batch(self, text: str) -> bool:
         """Record a batch that is forwarded. Return True if it may set options."""
         simple = _simple_letters(text)
-        if _SWITCH.search(simple) is not None:
-            self.is_switched = True
+        for word in _SWITCHING:
+            if word in simple and _SWITCH.search(simple) is not None:
+                self.is_switched = True
         if "reset_connection" in simple:
             self.is_lost = True
-        if "set" not in simple or _SET.search(simple) is None:
+        if not _may_set(simple):
             return False
-        if "--" not in simple and "/*" not in simple and _SET.search(_QUOTED.sub("[]", simple)) is None:
+        is_plain = len(simple) <= MAX_READ and "--" not in simple and "/*" not in simple
+        if is_plain and not _may_set(_QUOTED.sub("[]", simple)):
             return False  # the word is within a text
         self._size += len(text) if self._texts.pop(text, None) is None else 0
         self._texts[text] = True  # as the last one
@@ -93,6 +98,28 @@ class MssqlSessionTexts:
         self.is_lost = False
         self._texts.clear()
         self._size = 0
+
+
+def _may_set(simple: str) -> bool:
+    """Return whether a text contains the word SET with anything but an assignment behind it."""
+    pos = simple.find("set")
+    while pos >= 0:
+        if not _is_inside_word(simple, pos) and _SET.match(simple, pos) is not None:
+            return True
+        pos = simple.find("set", pos + 3)
+    return False
+
+
+def _is_inside_word(simple: str, pos: int) -> bool:
+    """Return whether a word at `pos` has begun before. A number can end right there: `1SET`, `1eSET`, `0xABSET`."""
+    start = pos - 1
+    if start < 0 or simple[start] not in _IN_WORDS:
+        return False
+    if simple[start] == "e" and start and simple[start - 1] in "0123456789.":
+        return False
+    while start >= 0 and simple[start] in _HEXADECIMAL:
+        start -= 1
+    return not (start > 0 and simple[start] == "x" and simple[start - 1] == "0")
 
 
 def use_of(text: str) -> int:

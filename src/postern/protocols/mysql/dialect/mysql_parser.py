@@ -31,7 +31,7 @@ from postern.protocols.mysql.dialect import mysql_words as words
 from postern.protocols.mysql.dialect.mysql_readings import StatementReading, readings
 from postern.protocols.mysql.dialect.mysql_shapes import MYSQL_SHAPES
 from postern.protocols.mysql.dialect.mysql_texts import connection_charset
-from postern.protocols.mysql.dialect.mysql_views import follow_views, views_of
+from postern.protocols.mysql.dialect.mysql_views import VIEWS
 
 
 class MySqlParser(Shared):
@@ -129,7 +129,7 @@ def _follow_known_views(draft: Draft, judging: Judging) -> None:
     """Add the effects of views among the names. Some names may be columns or aliases; a name that is not a relation has
     no effect."""
     if judging.schema is not None and judging.schema.relations:
-        resolver = views_of(judging.schema)
+        resolver = VIEWS.resolver(judging.schema)
         _follow_views(draft, [name for name in draft.objects if resolver.find_relations(name)], judging)
 
 
@@ -156,7 +156,7 @@ def _judge_query(draft: Draft, tokens: list[SqlToken], verb: str, judging: Judgi
 
 
 def _follow_views(draft: Draft, read: Iterable[ObjectName], judging: Judging) -> None:
-    follow_views(draft, read, judging.schema, judging.within, _judge_definition)
+    VIEWS.follow(draft, read, judging.schema, judging.within, _judge_definition)
 
 
 def _judge_definition(definition: str, schema: TargetSchema, within: tuple[Key, ...]) -> tuple[Statement, ...]:

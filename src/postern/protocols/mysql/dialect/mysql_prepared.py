@@ -12,7 +12,7 @@ from postern.domain.targets.target_schema import TargetSchema
 from postern.domain.text import small_letters
 from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.inspection.sql.judging import Draft, Judging
-from postern.inspection.sql.sql_tokens import SqlToken, UnreadableSql, key_at, word
+from postern.inspection.sql.sql_tokens import SqlToken, UnreadableSql, key_at, split_at_commas, word
 from postern.protocols.mysql.dialect.mysql_parser import MySqlParser, judge, judge_text, whole_statements, without_into
 from postern.protocols.mysql.dialect.mysql_readings import readings
 from postern.protocols.mysql.dialect.mysql_texts import (
@@ -21,7 +21,6 @@ from postern.protocols.mysql.dialect.mysql_texts import (
     is_user_variable,
     limit_texts,
     may_respell,
-    split,
     texts_of,
     variable_name,
 )
@@ -108,7 +107,7 @@ class PreparedTexts:
             if may_respell(tokens):
                 self.lose()
                 return
-            for part in split(tokens[1:]):
+            for part in split_at_commas(tokens[1:]):
                 named = bool(part) and is_user_variable(part[0]) and key_at(part, 1) in ("=", ":=")
                 if named:
                     self._add(self.variables, variable_name(part[0]), self.resolve_texts(texts_of(part[2:])))

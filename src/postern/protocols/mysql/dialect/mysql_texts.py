@@ -10,7 +10,7 @@ from itertools import product
 from typing import Final
 
 from postern.inspection.sql.identifier_folding import fold_identifier
-from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, closing, key_at
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, closing, key_at, split_at_commas
 from postern.protocols.mysql.dialect.mysql_words import READ_CHARSETS
 
 _MOST: Final = 32
@@ -56,7 +56,7 @@ def texts_of(tokens: Sequence[SqlToken]) -> Texts:
     called = key_at(tokens, 0)
     if called not in ("CONCAT", "IF") or key_at(tokens, 1) != "(" or closing(tokens, 1) != len(tokens) - 1:
         return None
-    parts = [texts_of(part) for part in split(tokens[2:-1])]
+    parts = [texts_of(part) for part in split_at_commas(tokens[2:-1])]
     known_parts = [part for part in (parts[1:] if called == "IF" else parts) if isinstance(part, tuple)]
     if called == "IF":
         return limit_texts([*known_parts[0], *known_parts[1]]) if len(parts) == 3 and len(known_parts) == 2 else None
@@ -71,19 +71,6 @@ def texts_of(tokens: Sequence[SqlToken]) -> Texts:
 def limit_texts(texts: Sequence[str]) -> tuple[str, ...] | None:
     unique = tuple(dict.fromkeys(texts))
     return None if len(unique) > _MOST or sum(map(len, unique)) > _LONGEST else unique
-
-
-def split(tokens: Sequence[SqlToken]) -> list[list[SqlToken]]:
-    """Split at each comma outside of brackets."""
-    token_lists: list[list[SqlToken]] = [[]]
-    depth = 0
-    for token in tokens:
-        depth += (token.key == "(") - (token.key == ")")
-        if token.key == "," and depth == 0:
-            token_lists.append([])
-        else:
-            token_lists[-1].append(token)
-    return token_lists
 
 
 def setting_name(token: SqlToken) -> str:

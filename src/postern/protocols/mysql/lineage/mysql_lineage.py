@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 from postern.domain.targets.target_schema import ColumnRef, Relation, TargetSchema
 from postern.inspection.lineage.cached_lineage import CachedReadings, LineageReader, is_long
-from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, TooMuch, WorkBudget
+from postern.inspection.lineage.scope import NOTHING, Out, Sources, TooMuch, WorkBudget
 from postern.inspection.lineage.unread import UnreadText
 from postern.inspection.schema_ref import SchemaRef
 from postern.inspection.sql.sql_tokens import SqlToken, UnreadableSql
 from postern.protocols.mysql.dialect.mysql_readings import readings, ways_of
 from postern.protocols.mysql.dialect.mysql_shapes import MYSQL_SHAPES
 from postern.protocols.mysql.lineage.mysql_lineage_catalogue import MysqlLineageCatalogue, SessionState
-from postern.protocols.mysql.lineage.mysql_names import column_name
 from postern.protocols.mysql.lineage.mysql_statements import MysqlRead, MysqlStatements
-
-log = logging.getLogger(__name__)
 
 MOST_READ: Final = 256 * 1024  # characters, times the number of readings
 MOST_TOKENS: Final = 128 * 1024  # … over all readings and databases
@@ -104,25 +100,11 @@ def _catalogue(schema: TargetSchema) -> MysqlLineageCatalogue:
     def define(relation: Relation, column: str) -> list[Out]:
         """Return the sources of a view's column. The server prints definitions in its own words, which no mode
         changes."""
-        try:
-            tokens = _only(relation.generated[column] if column else relation.definition)
-            reader = MysqlStatements(catalogue, _OF_A_VIEW, relation.schema)
-            if not column:
-                return reader.definition(tokens)
-            other_columns = frozenset(relation.columns) - {column}
-            return reader.expression(
-                tokens,
-                [
-                    Out(column_name(name), frozenset({ColumnRef(relation.schema, relation.name, name)}))
-                    for name in relation.columns
-                    if name in other_columns
-                ],
-            )
-        except (UnreadableSql, TooMuch, RecursionError, MemoryError):
-            return [UNKNOWN]
-        except Exception:
-            log.exception("reading the definition of a view failed; its columns are unknown")
-            return [UNKNOWN]
+        tokens = _only(relation.generated[column] if column else relation.definition)
+        reader = MysqlStatements(catalogue, _OF_A_VIEW, relation.schema)
+        if not column:
+            return reader.definition(tokens)
+        return reader.expression(tokens, catalogue.other_columns(relation, column))
 
     catalogue = MysqlLineageCatalogue(schema, define)
     return catalogue

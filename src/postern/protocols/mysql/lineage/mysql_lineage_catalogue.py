@@ -4,14 +4,14 @@ contain."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from postern.domain.targets.target_schema import ColumnRef, Key, Relation, TargetSchema
-from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, union
-from postern.inspection.lineage.views import Views, also_named
+from postern.domain.targets.target_schema import Key, Relation, TargetSchema
+from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources
+from postern.inspection.lineage.views import Define, Views
 from postern.inspection.sql.identifier_folding import fold_identifier
 from postern.protocols.mysql.lineage.mysql_builtins import CALM_TABLES, FUNCTIONS, QUOTING, SETTING_TABLES, SYSTEM
 from postern.protocols.mysql.lineage.mysql_names import column_name
@@ -41,17 +41,11 @@ class SessionState:
     settings: bool = True
 
 
-Define = Callable[[Relation, str], list[Out]]
-"""Analyses the definition of a view or, with the name of a column, its generation expression."""
-
-
 class MysqlLineageCatalogue(Views):
     """The lookup for one snapshot. `define` is called at most once for each view, when the view is first used."""
 
     def __init__(self, schema: TargetSchema, define: Define) -> None:
-        super().__init__()
-        self.schema = schema
-        self._define = define
+        super().__init__(schema, define, column_name)
         self._by_name: dict[str, list[Key]] = {}
         for key in schema.relations:
             self._by_name.setdefault(fold_identifier(key[1]), []).append(key)
@@ -105,25 +99,6 @@ class MysqlLineageCatalogue(Views):
         if table in CALM_TABLES.get(database, ()):
             return _CALM
         return _CALM if state.settings and table in SETTING_TABLES.get(database, ()) else (UNKNOWN,)
-
-    def _read(self, relation: Relation) -> Iterator[Out]:
-        names = [name for name in relation.columns if name]
-        outs: list[Out] = []
-        if relation.definition:
-            outs = self._define(relation, "")
-            if len(outs) != len(names) or any(out.many for out in outs):
-                outs = [Out(name, None) for name in names]
-        for place, name in enumerate(names):
-            column_refs = frozenset({ColumnRef(relation.schema, relation.name, name)})
-            plain = frozenset({column_refs})
-            within: list[Out] = []
-            if relation.definition:
-                within = [outs[place]]
-                plain = also_named(outs[place].plain, column_refs)
-            elif name in relation.generated:
-                within = self._define(relation, name)
-            sources = union([column_refs, *(out.sources for out in within)])
-            yield Out(column_name(name), sources, hidden=name in relation.hidden, plain=plain)
 
 
 class DatabaseTables:

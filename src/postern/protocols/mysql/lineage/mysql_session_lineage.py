@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from postern.domain.targets.target_schema import ColumnRef, Origin, TargetSchema
-from postern.inspection.lineage.answers import Outs, one_of, origin_of, spread
+from postern.domain.targets.target_schema import Origin, TargetSchema
+from postern.inspection.lineage.answers import Outs, one_of, origin_of, origins_of_all, spread
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, merge_sources, union
+from postern.inspection.lineage.session_lineage import SnapshotLineage
 from postern.inspection.lineage.unread import UnreadText
 from postern.interception.events import Column
 from postern.protocols.mysql.dialect.mysql_texts import Texts, VariableText, limit_texts
@@ -26,14 +27,11 @@ from postern.protocols.mysql.lineage.mysql_statements import MysqlRead
 _NAMES: Final = 256  # names of each kind; further ones are unknown
 _MEANINGS: Final = 32  # texts per name
 _DATABASES: Final = 8  # beyond this, a name without a database may be in any
-_REMEMBERED: Final = 16 * 1024  # characters of the last statement
 
-_EMPTY: Final = TargetSchema()
-_NO_TAGS: Final[frozenset[str]] = frozenset()
 _Reads = tuple[MysqlRead, ...] | None
 
 
-class MySqlSessionLineage:
+class MySqlSessionLineage(SnapshotLineage[SessionState, _Reads]):
     """Lineage of one session. Call `record_statement` for each statement in order, then `of` for its response.
 
     Facts only ever add meanings to a name, so failed statements, and statements that were sent before an earlier one
@@ -41,15 +39,13 @@ class MySqlSessionLineage:
     """
 
     def __init__(self, lineage: MySqlLineage, schema: Callable[[], TargetSchema | None]) -> None:
-        """`schema` returns the current snapshot, or None if it could not be read."""
+        super().__init__(schema)
         self._lineage = lineage
-        self._known = schema
         self._state = SessionState()
         self._used: tuple[str, ...] | None = ()  # databases besides the login's
         self._handlers: dict[str, list[Outs]] = {}
         self._prepared: dict[str, Texts] = {}
         self._texts: dict[str, Texts] = {}  # of variables
-        self._last: tuple[str, TargetSchema, SessionState, _Reads] | None = None
 
     def record_gap(self) -> None:
         """Record that statements were forwarded unseen: they may have changed anything."""
@@ -72,8 +68,8 @@ class MySqlSessionLineage:
 
     def unread(self, statement: str) -> UnreadText | None:
         """Return what `record_statement` would read for this statement, or for what it executes; None if known."""
-        schema, state, last = self._schema, self._now(self._schema), self._last
-        if last is None or last[0] != statement or last[1] is not schema or last[2] != state:
+        schema, state = self._schema, self._now(self._schema)
+        if not self._is_last(statement, schema, state):
             unread = self._lineage.unread(statement, schema, state)
             if unread is not None:
                 return unread
@@ -88,19 +84,11 @@ class MySqlSessionLineage:
         """Return the origin of each column of a response. None if nothing is known about any of them."""
         outs = self._trace_columns(statement, columns)
         if not columns:
-            return None if outs is None or any(out.many for out in outs) else tuple(map(origin_of, outs))
+            return origins_of_all(outs)
         found_outs = None if outs is None else spread(outs, len(columns))
         if found_outs is None:
             return (None,) * len(columns)
         return tuple(origin_of(self._both(column, out)) for column, out in zip(columns, found_outs, strict=True))
-
-    def tags(self, column: ColumnRef) -> frozenset[str]:
-        relation = self._schema.relations.get((column.schema, column.table))
-        return frozenset() if relation is None else relation.tags | relation.column_tags.get(column.column, _NO_TAGS)
-
-    @property
-    def _schema(self) -> TargetSchema:
-        return self._known() or _EMPTY
 
     def _now(self, schema: TargetSchema) -> SessionState:
         """Return the state with the possible databases of a name: the login's, and each that was used since."""
@@ -110,14 +98,8 @@ class MySqlSessionLineage:
         return replace(self._state, databases=tuple(dict.fromkeys((*path[:1], *self._used))))
 
     def _read(self, statement: str) -> _Reads:
-        """Read a statement. Each request asks twice for the same one, usually without a change in between."""
         schema = self._schema
-        state, last = self._now(schema), self._last
-        if last is not None and last[0] == statement and last[1] is schema and last[2] == state:
-            return last[3]
-        reads = self._lineage.read(statement, schema, state)
-        self._last = (statement, schema, state, reads) if len(statement) <= _REMEMBERED else None
-        return reads
+        return self._read_once(statement, schema, self._now(schema), self._lineage.read)
 
     def _run(self, read: MysqlRead) -> Iterator[_Reads]:
         """Return the analysis of each text that EXECUTE may run; None for an unknown text, or one that runs another."""

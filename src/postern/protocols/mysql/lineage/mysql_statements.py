@@ -32,6 +32,7 @@ from postern.inspection.sql.sql_tokens import (
     dotted_name,
     key_at,
     keys,
+    split_at_commas,
     word,
     words_of,
 )
@@ -42,7 +43,6 @@ from postern.protocols.mysql.dialect.mysql_texts import (
     Texts,
     is_user_variable,
     may_respell,
-    split,
     texts_of,
     variable_name,
 )
@@ -265,7 +265,7 @@ class MysqlStatements:
         puts: dict[str, Sources] = {}
         texts: list[tuple[str, Texts]] = []
         settings = True
-        for part in split(tokens[1:]):
+        for part in split_at_commas(tokens[1:]):
             place = next((at for at, token in enumerate(part) if token.key in ("=", ":=")), len(part))
             value = part[place + 1 :]
             if place == 1 and is_user_variable(part[0]):

@@ -33,7 +33,7 @@ from postern.protocols.oracledb.dialect.oracle_tokens import (
     scripts_of,
     tokens_of_text,
 )
-from postern.protocols.oracledb.dialect.oracle_views import follow_views
+from postern.protocols.oracledb.dialect.oracle_views import VIEWS
 from postern.protocols.oracledb.dialect.plsql_blocks import BlockPart, PartKind, parts_of_block
 from postern.protocols.oracledb.dialect.plsql_expressions import called_tokens, foreign_names, with_bound_names
 from postern.protocols.oracledb.dialect.plsql_names import LocalNames, constant_text
@@ -137,7 +137,7 @@ class _Judge:
             self._check_bare_names(draft, facts)
             recursive = _recursive_names(tokens)
             read = [name for name in facts.read if name.schema or name.name not in recursive]
-            follow_views(draft, read, judging.schema, judging.within, judge_text)
+            VIEWS.follow(draft, read, judging.schema, judging.within, judge_text)
         _check_hidden_tables(draft, tokens)
         return draft.finish()
 

@@ -26,11 +26,11 @@ from postern.inspection.sql.sql_tokens import (
     closing,
     dotted_name,
     key_at,
+    split_at_commas,
     symbol,
     word,
     words_of,
 )
-from postern.protocols.oracledb.dialect.plsql_names import split_at_commas
 
 AFTER_MODEL: Final = frozenset(
     {"PARTITION", "DIMENSION", "RETURN", "UNIQUE", "IGNORE", "KEEP", "REFERENCE", "MAIN", "MEASURES"}

@@ -6,16 +6,12 @@ everything in its object. A name without a schema is looked up in that of the se
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import Final
 
 from postern.domain.rules.statement import ObjectName
-from postern.domain.targets.target_schema import Key, TargetSchema
-from postern.inspection.sql import view_reach
-from postern.inspection.sql.judging import Draft
 from postern.inspection.sql.sql_tokens import SqlToken, closing, key_at
-from postern.inspection.sql.view_reach import JudgeDefinition, ViewResolver, ViewRules
+from postern.inspection.sql.view_reach import DialectViews
 
 SYSTEM_SCHEMAS: Final = frozenset({"sys", "system"})
 _PREFIXES: Final = ("ALL_", "USER_", "DBA_", "CDB_", "V$", "GV$", "V_$", "NLS_", "SESSION_", "ROLE_")
@@ -29,27 +25,9 @@ def _is_of_system(name: ObjectName) -> bool:
     return name.schema != "" or name.name in _OTHERS or name.name.startswith(_PREFIXES)
 
 
-_RULES: Final = ViewRules(
+VIEWS: Final = DialectViews(
     SYSTEM_SCHEMAS, _is_of_system, "if its definition is hidden, grant SELECT_CATALOG_ROLE to the connection's user"
 )
-
-
-@lru_cache(maxsize=16)
-def views_of(schema: TargetSchema) -> ViewResolver:
-    """Return the resolver of a snapshot, which is identified by its object identity."""
-    return ViewResolver(schema, _RULES)
-
-
-def follow_views(
-    draft: Draft,
-    read: Iterable[ObjectName],
-    schema: TargetSchema | None,
-    within: tuple[Key, ...],
-    judge: JudgeDefinition,
-) -> None:
-    """Add to `draft` the effects of reading or writing these relations, beyond their names."""
-    views = views_of(schema) if schema is not None and schema.relations else None
-    view_reach.follow_views(draft, read, views, _RULES, within, judge)
 
 
 def query_of_view(tokens: Sequence[SqlToken]) -> tuple[list[SqlToken], list[str]]:

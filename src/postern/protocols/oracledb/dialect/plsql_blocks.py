@@ -12,9 +12,9 @@ from enum import Enum
 from itertools import pairwise
 from typing import Final
 
-from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, closing, key_at
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, UnreadableSql, closing, key_at, split_at_commas
 from postern.protocols.oracledb.dialect.plsql_cursors import with_plain_cursors
-from postern.protocols.oracledb.dialect.plsql_names import LocalKind, LocalNames, constant_text, split_at_commas
+from postern.protocols.oracledb.dialect.plsql_names import LocalKind, LocalNames, constant_text
 
 _DEEPEST: Final = 40  # nested statements
 DML: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})

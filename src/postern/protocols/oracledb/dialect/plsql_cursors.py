@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, closing, key_at, word, words_of
-from postern.protocols.oracledb.dialect.plsql_names import local_name, split_at_commas
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, closing, key_at, split_at_commas, word, words_of
+from postern.protocols.oracledb.dialect.plsql_names import local_name
 
 _PACKAGE: Final = "DBMS_SQL"
 _OPEN_CURSOR: Final = "OPEN_CURSOR"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, key_at, words_of
+from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind, key_at, split_at_commas, words_of
 
 
 class LocalKind(Enum):
@@ -128,19 +128,6 @@ class LocalNames:
 def local_name(token: SqlToken) -> str:
     """Return a name as blocks compare it. One in quotes is never equal to another one."""
     return token.text.upper() if token.kind is SqlTokenKind.WORD else f'"{token.text}"'
-
-
-def split_at_commas(tokens: Sequence[SqlToken]) -> list[list[SqlToken]]:
-    """Split at the commas outside of parentheses."""
-    parts: list[list[SqlToken]] = [[]]
-    depth = 0
-    for token in tokens:
-        depth += (token.key == "(") - (token.key == ")")
-        if token.key == "," and depth == 0:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return parts
 
 
 def constant_text(tokens: Sequence[SqlToken], names: LocalNames) -> str | None:

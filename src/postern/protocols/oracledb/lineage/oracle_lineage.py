@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from functools import lru_cache
 from typing import Final
 
-from postern.domain.targets.target_schema import ColumnRef, Relation, TargetSchema
+from postern.domain.targets.target_schema import Relation, TargetSchema
 from postern.inspection.lineage.cached_lineage import CachedLineage, LineageReader
-from postern.inspection.lineage.scope import UNKNOWN, Out, TooMuch
+from postern.inspection.lineage.scope import Out
 from postern.inspection.schema_ref import SchemaRef
-from postern.inspection.sql.sql_tokens import UnreadableSql
 from postern.protocols.oracledb.dialect.oracle_shapes import ORACLE_SHAPES
 from postern.protocols.oracledb.lineage.oracle_lineage_catalogue import OracleCatalogue, OracleState
 from postern.protocols.oracledb.lineage.oracle_lineage_statements import OracleRead, OracleStatements
-
-log = logging.getLogger(__name__)
 
 NO_STATE: Final = OracleState()
 _OF_A_VIEW: Final = OracleState(held=None)
@@ -45,23 +41,10 @@ def _read(text: str, catalogue: OracleCatalogue, state: OracleState) -> OracleRe
 def _catalogue(schema: TargetSchema) -> OracleCatalogue:
     def define(relation: Relation, column: str) -> list[Out]:
         """Return the sources of a view's column. Its author's names without a schema are looked up in the view's."""
-        try:
-            reader = OracleStatements(catalogue, _OF_A_VIEW, (relation.schema,))
-            if not column:
-                return reader.definition(relation.definition)
-            outs = [
-                Out(name, frozenset({ColumnRef(relation.schema, relation.name, name)}))
-                for name in relation.columns
-                if name != column
-            ]
-            return reader.expression(relation.generated[column], outs)
-        except (UnreadableSql, TooMuch, RecursionError, MemoryError):
-            catalogue.calls_functions = True
-            return [UNKNOWN]
-        except Exception:
-            log.exception("reading the definition of a view failed; its columns are unknown")
-            catalogue.calls_functions = True
-            return [UNKNOWN]
+        reader = OracleStatements(catalogue, _OF_A_VIEW, (relation.schema,))
+        if not column:
+            return reader.definition(relation.definition)
+        return reader.expression(relation.generated[column], catalogue.other_columns(relation, column))
 
     catalogue = OracleCatalogue(schema, define)
     return catalogue

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from postern.domain.targets.target_schema import ColumnRef, Key, Relation, TargetSchema
-from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, union
-from postern.inspection.lineage.views import Views, also_named
+from postern.domain.targets.target_schema import Key, TargetSchema
+from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources
+from postern.inspection.lineage.views import Define, Views
 from postern.protocols.oracledb.lineage.oracle_builtins import (
     CALM_COLUMNS,
     CALM_VIEWS,
@@ -46,19 +46,13 @@ class OracleState:
     held: Sources = NOTHING
 
 
-Define = Callable[[Relation, str], list[Out]]
-"""Analyses the definition of a view or, with the name of a column, the expression that computes it."""
-
-
 class OracleCatalogue(Views):
     """The lookup for one snapshot. `define` is called at most once for each view, when the view is first used.
-    `calls_functions`: one of the views that were used calls a function of the target."""
+    `calls_functions`: one of the views that were used calls, or may call, a function of the target."""
 
     def __init__(self, schema: TargetSchema, define: Define) -> None:
-        super().__init__()
-        self.schema = schema
+        super().__init__(schema, define)
         self.calls_functions = False
-        self._define = define
         self._schemas = {key[0] for key in schema.relations}
         self.views = frozenset(key[1] for key, relation in schema.relations.items() if relation.definition)
         self._pure = {key for key, function in schema.functions.items() if function.pure}
@@ -90,24 +84,8 @@ class OracleCatalogue(Views):
         )
         return found in self._pure
 
-    def _read(self, relation: Relation) -> Iterator[Out]:
-        names = [name for name in relation.columns if name]
-        outs: list[Out] = []
-        if relation.definition:
-            outs = self._define(relation, "")
-            if len(outs) != len(names) or any(out.many for out in outs):
-                outs = [Out(name, None) for name in names]
-        for place, name in enumerate(names):
-            column_refs = frozenset({ColumnRef(relation.schema, relation.name, name)})
-            plain = frozenset({column_refs})
-            within: list[Out] = []
-            if relation.definition:
-                within = [outs[place]]
-                plain = also_named(outs[place].plain, column_refs)
-            elif name in relation.generated:
-                within = self._define(relation, name)
-            sources = union([column_refs, *(out.sources for out in within)])
-            yield Out(name, sources, hidden=name in relation.hidden, plain=plain)
+    def _record_unreadable(self) -> None:
+        self.calls_functions = True
 
 
 class SessionRelations:

@@ -9,24 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from postern.inspection.lineage.scope import NameRules
-from postern.inspection.sql.identifier_folding import fold_identifier
+from postern.inspection.sql.identifier_folding import may_be
 from postern.inspection.sql.sql_tokens import SqlToken, SqlTokenKind
 
 
 def folded_name(token: SqlToken) -> str:
     """Return a name as the server folds it."""
     return token.text.upper() if token.kind is SqlTokenKind.WORD else token.text
-
-
-def may_be(column: str | None, name: str) -> bool:
-    """Return whether some server may treat the two names as equal, although they are spelled differently."""
-    if column is None:
-        return True
-    return (
-        column != name
-        and not (column.isascii() and name.isascii())
-        and fold_identifier(column) == fold_identifier(name)
-    )
 
 
 RULES: Final = NameRules(may_be=may_be, rows=False, system_columns=frozenset({"ROWID", "ORA_ROWSCN"}), widest=4096)

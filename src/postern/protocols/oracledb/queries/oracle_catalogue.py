@@ -6,11 +6,10 @@ the service that the connection names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from postern.domain.targets.target_task import TargetTaskKind
-from postern.protocols.gateway_queries import Catalogue, Question, Row, shape_schema, shown_of_schema
+from postern.protocols.catalogue_questions import catalogue_questions
+from postern.protocols.gateway_queries import Catalogue
 from postern.protocols.oracledb.queries import oracle_schema as schema
 from postern.protocols.oracledb.queries.oracle_query import OracleQuery
 
@@ -37,7 +36,7 @@ select c.column_name, {_TYPE}, c.nullable from all_tab_columns c
 where c.table_name = :1 and c.owner = nvl(:2, sys_context('USERENV', 'CURRENT_SCHEMA'))
 order by c.column_id"""  # noqa: S608 - texts of this module
 
-# `gateway_queries` explains the parts.
+# `shape_schema` explains the parts.
 _SCHEMA = f"""
 select part, place, relation, name, type, nullable, position from (
   select '0' as part, {_SERVICE} as place, '' as relation, '' as name, '' as type, '' as nullable, 0 as position
@@ -49,32 +48,16 @@ select part, place, relation, name, type, nullable, position from (
 ) s order by part, place, relation, position"""  # noqa: S608 - texts of this module
 
 
-def _tables(rows: Sequence[Row]) -> dict[str, Any]:
-    schemas: dict[str | None, list[str | None]] = {}
-    for name, table in rows:
-        schemas.setdefault(name, []).append(table)
-    return {"schemas": [{"name": name, "tables": tables} for name, tables in schemas.items()]}
-
-
-def _columns(rows: Sequence[Row]) -> dict[str, Any]:
-    return {"columns": [{"name": name, "type": kind, "nullable": nullable == "Y"} for name, kind, nullable in rows]}
-
-
-_QUESTIONS: Mapping[TargetTaskKind, Question] = {
-    TargetTaskKind.TEST: Question("select 1 from dual", (), lambda _: {"success": True}),
-    TargetTaskKind.DATABASES: Question(_DATABASES, (), lambda rows: {"databases": [name for (name,) in rows]}),
-    TargetTaskKind.TABLES: Question(_TABLES, ("schema",), _tables, overhead=32),
-    TargetTaskKind.COLUMNS: Question(
-        _COLUMNS,
-        ("table", "schema"),
-        _columns,
-        overhead=48,
-        missing="the table does not exist, or the connection's user is not allowed to see it; specify its schema, and "
-        "spell both as the catalogue does, in upper case as a rule",
-    ),
-    TargetTaskKind.SCHEMA: Question(
-        _SCHEMA, (), lambda rows: shape_schema(rows, {"VIEW": "view"}, "Y"), overhead=64, shown=shown_of_schema
-    ),
-}
+_QUESTIONS: Final = catalogue_questions(
+    test="select 1 from dual",
+    databases=_DATABASES,
+    tables=_TABLES,
+    columns=_COLUMNS,
+    schema=_SCHEMA,
+    kinds={"VIEW": "view"},
+    nullable="Y",
+    missing="the table does not exist, or the connection's user is not allowed to see it; specify its schema, and "
+    "spell both as the catalogue does, in upper case as a rule",
+)
 
 CATALOGUE = Catalogue(OracleQuery, _QUESTIONS, schema.QUESTIONS, schema.target_schema)

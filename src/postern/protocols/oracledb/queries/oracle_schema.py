@@ -11,9 +11,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from postern.domain.targets.target_schema import Function, Relation, TargetSchema
+from postern.domain.targets.target_schema import Relation, TargetSchema
 from postern.errors import ProtocolViolation
-from postern.protocols.gateway_queries import Row, tags, text
+from postern.protocols.gateway_queries import Row, text
+from postern.protocols.relation_rows import read_harmful_functions, read_relations
 
 # Schemas of Oracle's own.
 NOT_OWN: Final = "not in (select username from all_users where oracle_maintained = 'Y')"
@@ -65,17 +66,9 @@ def target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:
         path, relations, columns, views, copies, routines, synonyms = answers
         definitions = {(text(owner), text(name)): UNREADABLE for owner, name in copies}
         definitions |= {(text(owner), text(name)): _definition(query, size) for owner, name, query, size in views}
-        columns_of: dict[tuple[str, str], list[Row]] = defaultdict(list)
-        for owner, table, *column in columns:
-            columns_of[text(owner), text(table)].append(tuple(column))
-        found: dict[tuple[str, str], Relation] = {}
-        for owner, name, comment in relations:
-            key = text(owner), text(name)
-            found[key] = _relation(*key, comment or "", columns_of[key], definitions.get(key, ""))
-        functions = [Function(text(owner), text(name), harmless=False) for owner, name in routines]
         return TargetSchema(
-            _synonyms(synonyms) | found,
-            {(function.schema, function.name): function for function in functions},
+            _synonyms(synonyms) | read_relations(relations, map(_column, columns), definitions),
+            read_harmful_functions(routines),
             (*(text(schema) for (schema,) in path), PUBLIC),
         )
     except ValueError as error:
@@ -86,17 +79,10 @@ def _definition(query: str | None, size: str | None) -> str:
     return query if query and size and int(size) <= _SHOWN else UNREADABLE
 
 
-def _relation(owner: str, name: str, comment: str, columns: Sequence[Row], definition: str) -> Relation:
-    return Relation(
-        owner,
-        name,
-        tuple(text(column) for column, *_ in columns),
-        definition=definition,
-        tags=tags(comment),
-        column_tags={text(column): tags(remark) for column, _, remark, _ in columns if remark},
-        hidden=frozenset(text(column) for column, _, _, hidden in columns if hidden == "YES"),
-        generated={text(column): UNREADABLE_COLUMN for column, virtual, *_ in columns if virtual == "YES"},
-    )
+def _column(row: Row) -> Row:
+    """Return a row as `read_relations` takes it."""
+    owner, table, name, virtual, comment, hidden = row
+    return owner, table, name, UNREADABLE_COLUMN if virtual == "YES" else None, comment, "1" if hidden == "YES" else "0"
 
 
 def _synonyms(rows: Sequence[Row]) -> dict[tuple[str, str], Relation]:

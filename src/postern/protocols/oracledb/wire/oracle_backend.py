@@ -1,6 +1,9 @@
 """The target's half of the wire: reads answers message by message, and cuts them into pieces for inspection and
 recording.
 
+    packets ─▶ messages ─▶ rows (`oracle_row_blocks`), LOBs (`oracle_lobs`), errors, ends (`oracle_open_results`)
+                                   └─▶ packets for the client, and for the recording (`oracle_answer_output`)
+
 The bodies of DATA packets are joined to a stream of TTC. What is passed on goes into packets of the gateway's own, so a
 client gets no packet of the target. A message is passed on once it has arrived as a whole; only data of LOBs that no
 interceptor needs is passed on in parts.
@@ -12,33 +15,31 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
-
 from postern.errors import ProtocolViolation
-from postern.interception.events import MAX_ROWS, Completed, Paused
+from postern.interception.events import Completed
 from postern.interception.verdicts import Refuse
 from postern.protocols.oracledb.native_encryption.native_failures import failure_text
 from postern.protocols.oracledb.wire import tns_packets as tns
 from postern.protocols.oracledb.wire import ttc_codes as c
+from postern.protocols.oracledb.wire.oracle_answer_output import AnswerOutput, note_answer, note_outs
 from postern.protocols.oracledb.wire.oracle_answers import (
     OraclePendingAnswer,
     described_columns,
     read_answer_message,
-    read_bit_vector,
-    read_out_values,
     read_row_header,
     store_nested,
 )
 from postern.protocols.oracledb.wire.oracle_cursors import OracleCursors
 from postern.protocols.oracledb.wire.oracle_headings import OracleHeading
 from postern.protocols.oracledb.wire.oracle_lobs import (
+    LobChunks,
     LobOrigin,
     LobRows,
     LobValue,
     OracleLocators,
     codec_of_lob,
 )
-from postern.protocols.oracledb.wire.oracle_notes import AnswerNote
+from postern.protocols.oracledb.wire.oracle_open_results import OpenResults
 from postern.protocols.oracledb.wire.oracle_output import (
     LobText,
     OracleErrorText,
@@ -46,31 +47,16 @@ from postern.protocols.oracledb.wire.oracle_output import (
     read_error,
     refusal_error,
 )
-from postern.protocols.oracledb.wire.oracle_rows import OracleRows, RowLayout, complete_row, walk_row
+from postern.protocols.oracledb.wire.oracle_row_blocks import RowBlock, complete_rows, read_outs, read_rows
+from postern.protocols.oracledb.wire.oracle_rows import OracleRows
 from postern.protocols.oracledb.wire.ttc_buffers import LONG, TtcIncomplete, TtcReader
 from postern.protocols.oracledb.wire.ttc_calls import LobCall, OracleCall
-from postern.protocols.oracledb.wire.ttc_columns import NestedCursor
 from postern.protocols.oracledb.wire.ttc_negotiation import TtcLayout
 from postern.protocols.wire_base import Piece, RedactedOutput, Wants, Wire
 
 _MAX_CONTROL: Final = 64  # bytes of a CONTROL packet
 # Within data of a LOB that passes in parts, the client could not be sent an error.
 _ENDLESS: Final = 1 << 40
-_MAX_COMPLETED: Final = 1 << 20  # bytes: few bytes of a target can stand for many
-_ROW: Final = bytes((c.ROW_DATA,))
-
-
-class OpenResult:
-    """A result that the client can read on, all of which is one exchange. `stays`: it has large objects or cursors, so
-    it stays open until the client does something else."""
-
-    __slots__ = ("exchange", "rows", "stays", "tag")
-
-    def __init__(self, exchange: int, tag: str) -> None:
-        self.exchange = exchange
-        self.tag = tag
-        self.rows: int | None = None
-        self.stays = False
 
 
 class OracleBackend(Wire):
@@ -83,7 +69,7 @@ class OracleBackend(Wire):
         self.sdu = sdu
         self.cursors = OracleCursors()
         self.locators = OracleLocators()
-        self.open_result: OpenResult | None = None
+        self.results = OpenResults()
         self.answer: OraclePendingAnswer | None = None
         self.status = 0  # the flags of the last call
         self.sequence = 0  # the number of the last call
@@ -98,14 +84,10 @@ class OracleBackend(Wire):
         self._buf = b""
         self._pos = 0
         self._need = 1  # bytes of `_buf` behind `_pos` without which there is nothing to read
-        self._out: list[bytes] = []
-        self._kept: list[bytes] = []  # what the recording has of it
+        self._output = AnswerOutput(sdu)
         self._preface = b""  # what the recording has before the event that is judged
         self._resetting = False  # data is discarded up to the target's reset
-        self._chunk_left = 0  # bytes of a chunk of a LOB that passes
-        self._in_chunks = False
-        self._lob: list[bytes] | None = None  # its chunks, where they are collected
-        self._lob_size = 0
+        self._chunks = LobChunks()
         self._judged: OracleErrorText | None = None
         self._headed = False  # the description in the next message has been judged
         self._violation: ProtocolViolation | None = None
@@ -115,7 +97,7 @@ class OracleBackend(Wire):
 
     @property
     def partial_message_bytes(self) -> int:
-        return _ENDLESS if self._in_chunks and self._lob is None and not self.cutting else 0
+        return _ENDLESS if self._chunks.is_open and not self._chunks.is_collected and not self.cutting else 0
 
     @property
     def target_position(self) -> str:
@@ -157,7 +139,7 @@ class OracleBackend(Wire):
         self.pieces = []
         if self._judged is not None:
             assert self.answer is not None
-            self._report_error(self.answer, self._judged, pieces)
+            pieces.append(self.results.fail(self.answer, self._judged))
             self._judged = None
             self._finish()
         if self._violation is not None:
@@ -181,8 +163,8 @@ class OracleBackend(Wire):
         """Discard the rest of the answer. The client gets the error at its end, so that it sends no call before."""
         self.cutting = True
         self.refusal = refusal
-        if self.answer is not None and self.answer.call.continues:
-            self.open_result = None
+        if self.answer is not None:
+            self.results.drop(self.answer)
 
     def _step(self, pieces: list[Piece]) -> bool:
         """Read one message, or a block of rows. Return False if an event must be evaluated first, or bytes are
@@ -237,8 +219,7 @@ class OracleBackend(Wire):
         self._buf = b""  # what had arrived of a message is void
         self._pos = 0
         self._need = 1
-        self._in_chunks = False
-        self._lob = None
+        self._chunks.close()
         self._resetting = packet.marker != tns.RESET
         if self.answer is None:
             if not self.interrupts:
@@ -255,35 +236,11 @@ class OracleBackend(Wire):
     def _emit(self, data: bytes) -> None:
         """Pass on what the recording does not need."""
         if not self.cutting:
-            self._out.append(data)
+            self._output.add(data)
 
     def _emit_recorded(self, data: bytes, answer: OraclePendingAnswer) -> None:
         if not self.cutting:
-            self._out.append(data)
-            self._keep(self._note(answer), data)
-
-    def _keep(self, note: bytes, data: bytes) -> None:
-        if note:
-            self._kept.append(note)
-        self._kept.append(tns.data_packets(data, self.sdu))
-
-    def _note(self, answer: OraclePendingAnswer) -> bytes:
-        """Return the note for the recording, if the answer has none for these columns yet."""
-        layout = answer.row_layout if answer.fetches else None
-        if answer.is_noted and answer.noted is layout:
-            return b""
-        answer.is_noted = True
-        answer.noted = layout
-        lob = answer.call.lob
-        note = AnswerNote(
-            self.layout,
-            answer.tag,
-            () if layout is None else layout.oracle,
-            (),
-            "" if lob is None else codec_of_lob(lob.source),
-            answer.call.function == c.FETCH,
-        )
-        return note.encode()
+            self._output.add_recorded(data, note_answer(answer, self.layout))
 
     def take_preface(self) -> RedactedOutput | None:
         data = self._preface
@@ -291,17 +248,16 @@ class OracleBackend(Wire):
         return RedactedOutput(b"", data) if data else None
 
     def _flush(self, pieces: list[Piece]) -> None:
-        if self._out:
-            pieces.append(RedactedOutput(tns.data_packets(b"".join(self._out), self.sdu), b"".join(self._kept)))
-            self._out = []
-            self._kept = []
+        output = self._output.take()
+        if output is not None:
+            pieces.append(output)
 
     def _read(self, pieces: list[Piece]) -> bool:
         buf, start = self._buf, self._pos
         answer = self.answer
         if answer is None:
             raise ProtocolViolation("the target sent an answer without a call")
-        if self._in_chunks:
+        if self._chunks.is_open:
             return self._read_chunk(answer, pieces)
         kind = buf[start]
         headed = self._headed
@@ -321,7 +277,7 @@ class OracleBackend(Wire):
             self.status = status
             self._pass_recorded(reader, answer)
             self._flush(pieces)
-            self._report_end(answer, self._rows_of(answer, 0), pieces, has_more=False)
+            self._report_end(answer, 0, pieces, has_more=False)
             self._finish()
             return True
         if kind == c.WARNING:
@@ -386,44 +342,10 @@ class OracleBackend(Wire):
         self._buf = b""
         self._pos = 0
 
-    def _report_end(
-        self, answer: OraclePendingAnswer, rows: int | None, pieces: list[Piece], *, has_more: bool
-    ) -> None:
-        """Report the end of an answer without an error. A result that the client can read on is not complete yet."""
-        if not answer.exchange or self.cutting:
-            return
-        call = answer.call
-        result = self.open_result
-        if result is None or not call.continues:
-            result = OpenResult(answer.exchange, answer.tag)
-        if rows is not None:
-            result.rows = rows + (result.rows or 0)
-        result.stays = result.stays or answer.stays_open
-        runs = call.continues or call.function != c.EXECUTE or bool(call.options & c.OPTION_EXECUTE)
-        if (has_more and runs) or result.stays:
-            self.open_result = result
-            pieces.append(Paused(answer.exchange))
-        else:
-            self.open_result = None
-            pieces.append(Completed(result.exchange, result.tag, result.rows))
-
-    def close_result(self) -> Completed | None:
-        """Return the end of the open result: the client does something else."""
-        result, self.open_result = self.open_result, None
-        return None if result is None else Completed(result.exchange, result.tag, result.rows)
-
-    def _report_error(self, answer: OraclePendingAnswer, event: OracleErrorText, pieces: list[Piece]) -> None:
-        """Report the end of an answer with an error."""
-        result, tag = self.open_result, answer.tag
-        if answer.call.continues and result is not None:
-            tag = result.tag
-            self.open_result = None
-        pieces.append(event.make_completed_event(tag))
-
-    def _rows_of(self, answer: OraclePendingAnswer, reported: int) -> int | None:
-        if answer.fetches:
-            return answer.rows
-        return min(reported, MAX_ROWS) if answer.call.executes else None
+    def _report_end(self, answer: OraclePendingAnswer, rows: int, pieces: list[Piece], *, has_more: bool) -> None:
+        """Report the end of an answer without an error, and with the number of rows that the target reports."""
+        if answer.exchange and not self.cutting:
+            pieces.append(self.results.end(answer, rows, has_more=has_more))
 
     def _read_error(self, reader: TtcReader, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
         error = read_error(reader, self.layout)
@@ -436,7 +358,7 @@ class OracleBackend(Wire):
         if not error.texts or is_end:
             self._pass_recorded(reader, answer)
             self._flush(pieces)
-            self._report_end(answer, self._rows_of(answer, error.rows), pieces, has_more=self.has_more_rows)
+            self._report_end(answer, error.rows, pieces, has_more=self.has_more_rows)
             self._finish()
             return True
         error.spans = [(start - self._pos, end - self._pos) for start, end in error.spans]
@@ -445,13 +367,13 @@ class OracleBackend(Wire):
             self._move_on(reader)
             self._flush(pieces)
             self._judged = event
-            self._preface = self._note(answer)
+            self._preface = note_answer(answer, self.layout)
             pieces.append(event)
             return False
         self._pass_recorded(reader, answer)
         self._flush(pieces)
         if answer.exchange and not self.cutting:
-            self._report_error(answer, event, pieces)
+            pieces.append(self.results.fail(answer, event))
         self._finish()
         return True
 
@@ -465,154 +387,71 @@ class OracleBackend(Wire):
             return True
         self._move_on(reader)
         self._flush(pieces)
-        self._preface = self._note(answer)
+        self._preface = note_answer(answer, self.layout)
         pieces.append(OracleWarning(answer.exchange, number, flags, text, is_counted=self.layout.counts_texts))
         return False
 
     def _read_rows(self, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
+        """Read rows, or the values of binds that come back."""
         if not answer.fetches:
-            return self._read_outs(answer, pieces)
-        layout = answer.row_layout
-        if layout is None:
+            block = read_outs(self._buf, self._pos, answer, self.layout)
+        elif answer.row_layout is None:
             raise ProtocolViolation("the target sent a row before the description of its columns")
-        if answer.bits is not None:
-            return self._read_partial_rows(answer, layout, pieces)
-        buf = self._buf
-        end: i64 = len(buf)
-        first: i64 = self._pos
-        pos: i64 = first
-        count = 0
-        spans: list[int] = []
-        nested: list[NestedCursor] = []
-        while pos < end and buf[pos] == c.ROW_DATA:
-            whole, found = len(spans), len(nested)
-            try:
-                pos = walk_row(buf, pos + 1, layout, spans, nested)
-            except TtcIncomplete:
-                if not count:
-                    raise
-                del spans[whole:]
-                del nested[found:]
-                break
-            count += 1
-        if nested:
-            store_nested(nested, answer, self.cursors)
-        self._pos = int(pos)
+        elif answer.bits is not None:
+            block = complete_rows(self._buf, self._pos, answer.row_layout, answer)
+        else:
+            block = read_rows(self._buf, self._pos, answer.row_layout)
+        if block.nested:
+            store_nested(block.nested, answer, self.cursors)
+        self._pos = block.after
         self._need = 1
-        self._remember_row(answer, layout, buf, spans, int(pos))
-        answer.rows += count
-        return self._show(answer, layout, buf, int(first), int(pos), spans, count, pieces)
+        if answer.fetches:
+            answer.last_row = block.last_row()
+            answer.rows += block.count
+        return self._show(answer, block, pieces)
 
-    def _remember_row(
-        self, answer: OraclePendingAnswer, layout: RowLayout, buf: bytes, spans: list[int], end: int
-    ) -> None:
-        """Store the values of the last row, with what follows them, for a next one that refers to it."""
-        starts = spans[len(spans) - 2 * len(layout.columns) :: 2]
-        answer.last_row = tuple([buf[start:after] for start, after in zip(starts, [*starts[1:], end], strict=False)])
-
-    def _read_partial_rows(self, answer: OraclePendingAnswer, layout: RowLayout, pieces: list[Piece]) -> bool:
-        """Read rows without the values that are those of the row before, and complete them."""
-        buf = self._buf
-        end: i64 = len(buf)
-        pos: i64 = self._pos
-        values = list(answer.last_row)
-        rows: list[bytes] = []
-        size = 0
-        nested: list[NestedCursor] = []
-        while pos < end and buf[pos] == c.ROW_DATA and size < _MAX_COMPLETED:
-            found = len(nested)
-            try:
-                pos = complete_row(buf, pos + 1, layout, answer.bits, values, nested)
-            except TtcIncomplete:
-                if not rows:
-                    raise
-                del nested[found:]
-                break
-            rows.append(_ROW + b"".join(values))
-            size += len(rows[-1])
-            answer.bits = None
-            if pos < end and buf[pos] == c.BIT_VECTOR:
-                reader = TtcReader(buf, int(pos) + 1)
-                try:
-                    read_bit_vector(reader, answer)
-                except TtcIncomplete:
-                    break
-                pos = reader.pos
-        if nested:
-            store_nested(nested, answer, self.cursors)
-        self._pos = int(pos)
-        self._need = 1
-        answer.rows += len(rows)
-        completed = b"".join(rows)
-        spans: list[int] = []
-        pos = 0
-        for _ in rows:
-            pos = walk_row(completed, pos + 1, layout, spans, [])
-        self._remember_row(answer, layout, completed, spans, len(completed))
-        return self._show(answer, layout, completed, 0, len(completed), spans, len(rows), pieces)
-
-    def _show(
-        self,
-        answer: OraclePendingAnswer,
-        layout: RowLayout,
-        buf: bytes,
-        first: int,
-        last: int,
-        spans: list[int],
-        count: int,
-        pieces: list[Piece],
-    ) -> bool:
+    def _show(self, answer: OraclePendingAnswer, block: RowBlock, pieces: list[Piece]) -> bool:
         """Pass rows on, or have them evaluated."""
-        if layout.lobs:
+        if block.layout.lobs:
             answer.stays_open = True
-            self._store_locators(answer, layout, buf, spans)
-        note = self._note(answer) if answer.fetches else self._note_of_binds(answer, layout, spans, first, last)
-        if not self.wants.rows or self.cutting:
-            self._emit(buf[first:last])
-            if not self.cutting:
-                self._keep(note, buf[first:last])
+            self._store_locators(answer, block)
+        note = note_answer(answer, self.layout) if answer.fetches else note_outs(answer, block, self.layout)
+        if self.cutting:
+            return True
+        if not self.wants.rows:
+            self._output.add_recorded(block.data[block.first : block.last], note)
             return True
         began = answer.cursor.began if answer.cursor is not None else 0
         self._flush(pieces)
         self._preface = note
-        rows = OracleRows(answer.exchange, began, layout, buf, first=first, last=last, spans=spans, count=count)
-        pieces.append(rows)
+        pieces.append(
+            OracleRows(
+                answer.exchange,
+                began,
+                block.layout,
+                block.data,
+                first=block.first,
+                last=block.last,
+                spans=block.spans,
+                count=block.count,
+            )
+        )
         return False
 
-    def _store_locators(self, answer: OraclePendingAnswer, layout: RowLayout, buf: bytes, spans: list[int]) -> None:
+    def _store_locators(self, answer: OraclePendingAnswer, block: RowBlock) -> None:
         """Remember where the locators in rows came from, also those in columns that are masked."""
         cursor = answer.cursor
         if cursor is None:
             return
+        layout, spans = block.layout, block.spans
         width = 2 * len(layout.columns)
         for place in layout.lobs:
             origin = LobOrigin(cursor.text, cursor.began or answer.exchange, layout.columns, place)
             column = layout.oracle[place]
             for at in range(2 * place, len(spans), width):
-                locator = LobValue(buf[spans[at] : spans[at + 1]], column).locator
+                locator = LobValue(block.data[spans[at] : spans[at + 1]], column).locator
                 if locator:
                     self.locators.store(locator, origin)
-
-    def _note_of_binds(
-        self, answer: OraclePendingAnswer, layout: RowLayout, spans: list[int], first: int, last: int
-    ) -> bytes:
-        """Return the note for a row of binds that come back: where each value is depends on the call."""
-        starts, ends = spans[::2], spans[1::2]
-        gaps = tuple([start - end for start, end in zip([*starts, last], [first + 1, *ends], strict=True)])
-        answer.is_noted = True
-        answer.noted = layout
-        return AnswerNote(self.layout, answer.tag, layout.oracle, gaps).encode()
-
-    def _read_outs(self, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
-        """Read the values of binds that come back."""
-        start = self._pos
-        reader = TtcReader(self._buf, start + 1)
-        values = read_out_values(reader, answer, self.layout)
-        if values.nested:
-            store_nested(values.nested, answer, self.cursors)
-        self._move_on(reader)
-        layout = RowLayout(tuple(values.columns), self.layout)
-        return self._show(answer, layout, self._buf, start, self._pos, values.spans, 1, pieces)
 
     def _read_lob(self, reader: TtcReader, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
         """Read data of a LOB. In chunks it is collected, or passes chunk by chunk if no interceptor needs it."""
@@ -624,9 +463,7 @@ class OracleBackend(Wire):
         is_wanted = self.wants.output and not self.cutting
         if self._buf[int(reader.pos)] == LONG:
             reader.skip(1)
-            self._in_chunks = True
-            self._lob_size = 0
-            self._lob = [] if is_wanted else None
+            self._chunks.open(is_collected=is_wanted)
             if is_wanted:
                 self._move_on(reader)
             else:
@@ -643,7 +480,7 @@ class OracleBackend(Wire):
         origin = self.locators.find(lob.source)
         codec = codec_of_lob(lob.source)
         self._flush(pieces)
-        self._preface = self._note(answer)
+        self._preface = note_answer(answer, self.layout)
         if origin is None:
             pieces.append(LobText(answer.exchange, data, codec))
         else:
@@ -664,38 +501,35 @@ class OracleBackend(Wire):
 
     def _read_chunk(self, answer: OraclePendingAnswer, pieces: list[Piece]) -> bool:
         """Read the length of the next chunk of a LOB, or as much of a chunk as has arrived."""
-        start = self._pos
-        if self._chunk_left:
-            count = min(self._chunk_left, len(self._buf) - start)
-            self._chunk_left -= count
+        chunks, start = self._chunks, self._pos
+        if chunks.left:
+            count = min(chunks.left, len(self._buf) - start)
+            chunks.left -= count
             self._pos += count
             part = self._buf[start : self._pos]
-            if self._lob is None:
-                self._emit_recorded(part, answer)
+            if chunks.is_collected:
+                chunks.collect(part)
             else:
-                self._lob.append(part)
+                self._emit_recorded(part, answer)
             return True
         reader = TtcReader(self._buf, start)
-        self._chunk_left = reader.ub4()
-        self._lob_size += self._chunk_left
-        collected = self._lob
-        if collected is None:
+        chunks.begin(reader.ub4())
+        if not chunks.is_collected:
             self._pass_recorded(reader, answer)
         else:
             self._move_on(reader)
-            if self._lob_size > self.max_message:
+            if chunks.size > self.max_message:
                 self._withhold(
                     pieces,
                     f"a LOB has more than the {self.max_message} bytes that can be inspected",
                     "Read less of it at once, or ask an administrator to raise POSTERN_MAX_STATEMENT.",
                 )
-        if self._chunk_left:
+        if chunks.left:
             return True
-        self._in_chunks = False
-        if collected is None or self._lob is None or answer.call.lob is None:
+        data = chunks.close()
+        if data is None or answer.call.lob is None:
             return True
-        self._lob = None
-        return self._show_lob(answer, answer.call.lob, b"".join(collected), pieces)
+        return self._show_lob(answer, answer.call.lob, data, pieces)
 
     def _withhold(self, pieces: list[Piece], text: str, hint: str) -> None:
         """Send an error instead of an answer that cannot be inspected, and discard the rest of it."""
@@ -703,5 +537,5 @@ class OracleBackend(Wire):
         self._flush(pieces)
         if self.answer is not None and self.answer.exchange:
             pieces.append(Completed(self.answer.exchange, self.answer.tag, None, f"ORA-{number:05d}", text))
-        self._lob = None
+        self._chunks.discard()
         self.cut(Refuse("size", text, hint))

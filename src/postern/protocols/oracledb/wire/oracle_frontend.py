@@ -98,7 +98,7 @@ class OracleFrontend(OracleBackend):
 
     def next_exchange(self) -> int:
         """Return the number of a new exchange, which ends the result that the client could read on."""
-        self._ended = self.close_result() or self._ended
+        self._ended = self.results.close() or self._ended
         self._exchange += 1
         return self._exchange
 
@@ -253,8 +253,7 @@ class OracleFrontend(OracleBackend):
 
     def _begin_exchange(self, call: OracleCall, began: int) -> None:
         """Give a call its exchange: that of the open result, if it reads on a result that began there."""
-        result = self.open_result
-        call.continues = began > 0 and result is not None and result.exchange == began
+        call.continues = began > 0 and self.results.is_open(began)
         call.exchange = began if call.continues else self.next_exchange()
 
     def _ask_statement(self, call: OracleCall) -> None:

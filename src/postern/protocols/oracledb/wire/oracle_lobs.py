@@ -98,6 +98,48 @@ class OracleLocators:
         self._temporary.clear()
 
 
+class LobChunks:
+    """Data of a LOB that arrives in chunks, each after its length. It is collected, or passes as it arrives. `left` are
+    the bytes of a chunk that have not arrived, and `size` those of all chunks."""
+
+    __slots__ = ("_parts", "is_open", "left", "size")
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.left = 0
+        self.size = 0
+        self._parts: list[bytes] | None = None
+
+    @property
+    def is_collected(self) -> bool:
+        return self._parts is not None
+
+    def open(self, *, is_collected: bool) -> None:
+        self.is_open = True
+        self.left = 0
+        self.size = 0
+        self._parts = [] if is_collected else None
+
+    def begin(self, size: int) -> None:
+        """Begin a chunk."""
+        self.left = size
+        self.size += size
+
+    def collect(self, part: bytes) -> None:
+        if self._parts is not None:
+            self._parts.append(part)
+
+    def discard(self) -> None:
+        """Stop to collect: the rest is not wanted."""
+        self._parts = None
+
+    def close(self) -> bytes | None:
+        """Return the data if it was collected."""
+        self.is_open = False
+        parts, self._parts = self._parts, None
+        return None if parts is None else b"".join(parts)
+
+
 class LobValue:
     """A value of a row that is a LOB: `data` is the beginning of it, which came with the locator; None without."""
 

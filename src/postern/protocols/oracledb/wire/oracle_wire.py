@@ -119,7 +119,7 @@ class OracleWire(OracleFrontend):
         return b""
 
     def unfinished_exchanges(self) -> list[Completed]:
-        completed = self.close_result()
+        completed = self.results.close()
         return [] if completed is None else [completed]
 
     @property

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from functools import lru_cache, partial
-from typing import Final, cast
+from functools import lru_cache
 
 from postern.domain.targets.target_schema import ColumnRef, Relation, TargetSchema
-from postern.inspection.lineage.lineage_cache import Snapshots
-from postern.inspection.lineage.scope import UNKNOWN, Out, TooMuch
-from postern.inspection.lineage.unread import UnreadText
-from postern.inspection.schema_ref import SchemaRef, pack_schema
+from postern.inspection.lineage.cached_lineage import CachedReadings, LineageReader, is_long
+from postern.inspection.lineage.scope import UNKNOWN, Out
+from postern.inspection.schema_ref import SchemaRef
 from postern.inspection.sql.postgres.postgres_tree import UnreadablePostgres, readings
 from postern.protocols.postgres.dialect.postgres_shapes import POSTGRES_SHAPES
 from postern.protocols.postgres.lineage.postgres_lineage_catalogue import (
@@ -21,16 +17,16 @@ from postern.protocols.postgres.lineage.postgres_lineage_catalogue import (
 )
 from postern.protocols.postgres.lineage.postgres_lineage_statements import Read, Statements
 
-log = logging.getLogger(__name__)
+PostgresReads = tuple[Read, ...] | None
+"""The analysis of each statement of a text; None if it cannot be parsed. If the text depends on
+`standard_conforming_strings`, those of both readings."""
 
-MOST_TEXT: Final = 64 * 1024  # characters; longer texts are not analysed
 
-
-class Lineage:
+class Lineage(CachedReadings[PostgresLineageCatalogue, CatalogueDoubts, PostgresReads]):
     """Lineage of PostgreSQL's statements. Never raises; not thread-safe. Sessions share one instance and its caches."""
 
     def __init__(self) -> None:
-        self._snapshots: Snapshots[PostgresLineageCatalogue, tuple[Read, ...] | None] = Snapshots(_catalogue)
+        super().__init__(LineageReader(POSTGRES_SHAPES, NO_DOUBTS, _catalogue, _read, _read_elsewhere, _is_never_read))
 
     def sources(self, text: str, schema: TargetSchema) -> tuple[frozenset[ColumnRef] | None, ...] | None:
         """Return for each result column the table columns that it derives from (and those of views in between), or None
@@ -47,37 +43,9 @@ class Lineage:
             return None
         return tuple(out.sources for out in outs)
 
-    def read(self, text: str, schema: TargetSchema, doubts: CatalogueDoubts = NO_DOUBTS) -> tuple[Read, ...] | None:
-        """Return the analysis of each statement of the text; None if it cannot be parsed, or is too large or too deep.
-        If it depends on `standard_conforming_strings`, both readings are included."""
-        if _is_never_read(text):
-            return None
-        readings = self._snapshots.of(schema)
-        shape = None if (text, doubts) in readings else POSTGRES_SHAPES.of(text)
-        words = text if shape is None else shape  # the text without the values of constants
-        return readings.of(words, doubts, lambda: _read(text, words, readings.catalogue, doubts))
-
-    def unread(self, text: str, schema: TargetSchema, doubts: CatalogueDoubts = NO_DOUBTS) -> UnreadText | None:
-        """Return what another process has to read for `read`, or None if nothing."""
-        readings = self._snapshots.of(schema)
-        words = POSTGRES_SHAPES.of(text) or text
-        if _is_never_read(text) or (text, doubts) in readings or (words, doubts) in readings:
-            return None
-
-        def keep(reads: object) -> None:
-            readings.keep(words, doubts, cast("tuple[Read, ...] | None", reads))
-
-        def make_task() -> Callable[[], object]:
-            return partial(_read_elsewhere, pack_schema(schema), text, doubts)
-
-        return UnreadText(len(text), partial(self.read, text, schema, doubts), make_task, keep)
-
-    def catalogue(self, schema: TargetSchema) -> PostgresLineageCatalogue:
-        return self._snapshots.of(schema).catalogue
-
 
 def _is_never_read(text: str) -> bool:
-    return len(text) > MOST_TEXT or "\0" in text
+    return is_long(text) or "\0" in text
 
 
 @lru_cache
@@ -85,7 +53,7 @@ def _own() -> Lineage:
     return Lineage()
 
 
-def _read_elsewhere(ref: SchemaRef, text: str, doubts: CatalogueDoubts) -> tuple[Read, ...] | None:
+def _read_elsewhere(ref: SchemaRef, text: str, doubts: CatalogueDoubts) -> PostgresReads:
     """Read in another process, which caches the schema."""
     return _own().read(text, ref.load(), doubts)
 
@@ -102,25 +70,20 @@ def _catalogue(schema: TargetSchema) -> PostgresLineageCatalogue:
                 return list(reader.read(statements[0]).outs or [UNKNOWN])
             outs = [Out(name, catalogue.family(relation, name)) for name in relation.columns if name]
             return reader.expression(statements[0]["SelectStmt"]["targetList"][0], outs)
-        except (UnreadablePostgres, TooMuch, RecursionError):
+        except UnreadablePostgres:
             return [UNKNOWN]
 
     catalogue = PostgresLineageCatalogue(schema, define)
     return catalogue
 
 
-def _read(
-    text: str, words: str, catalogue: PostgresLineageCatalogue, doubts: CatalogueDoubts
-) -> tuple[Read, ...] | None:
+def _read(text: str, catalogue: PostgresLineageCatalogue, doubts: CatalogueDoubts) -> PostgresReads:
     """Read by each way in which the server may. If they differ, a response may belong to any statement of both."""
-    folded = words.lower()
+    folded = (POSTGRES_SHAPES.of(text) or text).lower()  # without the values of constants
     sets = "set_config" in folded or "u&" in folded  # "u&" spells names by code points
     try:
         reader = Statements(catalogue, doubts, sets=sets)
         ways = [tuple([reader.read(statement) for statement in way]) for way in readings(text)]
-    except (UnreadablePostgres, TooMuch, RecursionError):
-        return None
-    except Exception:
-        log.exception("finding the lineage of a statement failed; its columns are unknown")
+    except UnreadablePostgres:
         return None
     return ways[0] if len(ways) == 1 or ways[0] == ways[1] else ways[0] + ways[1]

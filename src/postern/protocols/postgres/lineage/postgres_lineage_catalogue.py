@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from postern.domain.targets.target_schema import ColumnRef, Key, Relation, TargetSchema, find_reachable
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, NameRules, Out, union
-from postern.inspection.lineage.views import Views, also_named
+from postern.inspection.lineage.views import Define, Views
 from postern.protocols.postgres.lineage.postgres_builtins import FUNCTIONS, OPERATORS, QUOTING
 
 PG_CATALOG: Final = "pg_catalog"
@@ -38,17 +38,12 @@ class CatalogueDoubts:
 
 NO_DOUBTS: Final = CatalogueDoubts()
 
-Define = Callable[[Relation, str], list[Out]]
-"""Analyses the definition of a view or, with the name of a column, its generation expression."""
-
 
 class PostgresLineageCatalogue(Views):
     """The lookup for one snapshot. `define` is called at most once for each view, when the view is first used."""
 
     def __init__(self, schema: TargetSchema, define: Define) -> None:
-        super().__init__()
-        self.schema = schema
-        self._define = define
+        super().__init__(schema, define)
         self._by_name: dict[str, list[Key]] = {}
         self._by_number: dict[int, Relation] = {}
         self._children: dict[Key, list[Key]] = {}
@@ -122,26 +117,11 @@ class PostgresLineageCatalogue(Views):
             return Out(None, None)
         return next((out for out in self.outs(relation) if out.name == name), Out(name, None))
 
-    def _read(self, relation: Relation) -> Iterator[Out]:
-        names = [name for name in relation.columns if name]
-        outs: list[Out] = []
-        if relation.definition:
-            outs = self._define(relation, "")
-            if len(outs) != len(names) or any(out.many for out in outs):
-                outs = [Out(name, None) for name in names]
+    def _refs_of(self, relation: Relation, name: str) -> frozenset[ColumnRef] | None:
         quoting = QUOTING.get(relation.name, frozenset()) if relation.schema == PG_CATALOG else frozenset()
-        for place, name in enumerate(names):
-            if quoting is None or name in quoting:
-                yield Out(name, None)
-            elif relation.definition:
-                column_refs = frozenset({ColumnRef(relation.schema, relation.name, name)})
-                yield Out(
-                    name, union([outs[place].sources, column_refs]), plain=also_named(outs[place].plain, column_refs)
-                )
-            else:
-                column_refs = self.family(relation, name)
-                outs = self._define(relation, name) if name in relation.generated else []
-                yield Out(name, union([column_refs, *(out.sources for out in outs)]), plain=frozenset({column_refs}))
+        if quoting is None or name in quoting:
+            return None
+        return super()._refs_of(relation, name) if relation.definition else self.family(relation, name)
 
     def family(self, relation: Relation, name: str) -> frozenset[ColumnRef]:
         """Return the column, and the same column of the relation's partitions, children and parents."""

@@ -7,26 +7,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from postern.domain.targets.target_schema import ColumnRef, Origin, TargetSchema
-from postern.inspection.lineage.answers import Outs, one_of, origin_of, spread
+from postern.domain.targets.target_schema import Origin, TargetSchema
+from postern.inspection.lineage.answers import Outs, one_of, origin_of, origins_of_all, spread
 from postern.inspection.lineage.scope import Out, union
+from postern.inspection.lineage.session_lineage import SnapshotLineage
 from postern.inspection.lineage.unread import UnreadText
 from postern.interception.events import Column
-from postern.protocols.postgres.lineage.postgres_lineage import Lineage
+from postern.protocols.postgres.lineage.postgres_lineage import Lineage, PostgresReads
 from postern.protocols.postgres.lineage.postgres_lineage_catalogue import NO_DOUBTS, CatalogueDoubts
 from postern.protocols.postgres.lineage.postgres_lineage_names import cut
 from postern.protocols.postgres.lineage.postgres_lineage_statements import KeptNames, Read
 
 _NAMES: Final = 256  # cursors and prepared statements; further ones are unknown
 _MEANINGS: Final = 32  # statements per name
-_REMEMBERED: Final = 16 * 1024  # characters of the last statement
 _DOUBTED: Final = 256  # names; beyond this, everything is in doubt
 
-_EMPTY: Final = TargetSchema()
-_NO_TAGS: Final[frozenset[str]] = frozenset()
 
-
-class SessionLineage:
+class SessionLineage(SnapshotLineage[CatalogueDoubts, PostgresReads]):
     """Lineage of one session. Call `record_statement` for each statement in order, then `of` for its response.
 
     Facts only ever add meanings to a name, so failed statements, and statements that were sent before an earlier one
@@ -34,16 +31,10 @@ class SessionLineage:
     """
 
     def __init__(self, lineage: Lineage, schema: Callable[[], TargetSchema | None]) -> None:
-        """`schema` returns the current snapshot, or None if it could not be read."""
+        super().__init__(schema)
         self._lineage = lineage
-        self._known = schema
         self._doubts = NO_DOUBTS
         self._kept: dict[tuple[KeptNames, str], list[Outs | None]] = {}
-        self._last: tuple[str, TargetSchema, CatalogueDoubts, tuple[Read, ...] | None] | None = None
-
-    @property
-    def _schema(self) -> TargetSchema:
-        return self._known() or _EMPTY
 
     def record_gap(self) -> None:
         """Record that statements were forwarded unseen: they may have changed anything."""
@@ -71,17 +62,17 @@ class SessionLineage:
 
     def unread(self, statement: str) -> UnreadText | None:
         """Return what `record_statement` would have to read for this statement; None if that is known."""
-        last = self._last
-        if last is not None and last[0] == statement and last[1] is self._schema and last[2] is self._doubts:
+        schema = self._schema
+        if self._is_last(statement, schema, self._doubts):
             return None
-        return self._lineage.unread(statement, self._schema, self._doubts)
+        return self._lineage.unread(statement, schema, self._doubts)
 
     def of(self, statement: str, columns: Sequence[Column]) -> tuple[Origin | None, ...] | None:
         """Return the origin of each column of a response; None if nothing is known about any of them. Without `columns`
         (a copy has no description) the statement gives their number."""
         outs = self._trace_columns(statement, columns)
         if not columns:
-            return None if outs is None or any(out.many for out in outs) else tuple(map(origin_of, outs))
+            return origins_of_all(outs)
         found_outs = None if outs is None else spread(outs, len(columns))
         return tuple(
             origin_of(
@@ -92,10 +83,6 @@ class SessionLineage:
             for place, column in enumerate(columns)
         )
 
-    def tags(self, column: ColumnRef) -> frozenset[str]:
-        relation = self._schema.relations.get((column.schema, column.table))
-        return frozenset() if relation is None else relation.tags | relation.column_tags.get(column.column, _NO_TAGS)
-
     def _keep(self, name: tuple[KeptNames, str], outs: Outs | None) -> None:
         if name not in self._kept and len(self._kept) >= _NAMES:
             return
@@ -103,14 +90,8 @@ class SessionLineage:
         if outs not in meanings:
             meanings.append(None if len(meanings) >= _MEANINGS else outs)
 
-    def _read(self, statement: str) -> tuple[Read, ...] | None:
-        """Read a statement. Each request asks twice for the same one, usually without a change in between."""
-        schema, last = self._schema, self._last
-        if last is not None and last[0] == statement and last[1] is schema and last[2] is self._doubts:
-            return last[3]
-        reads = self._lineage.read(statement, schema, self._doubts)
-        self._last = (statement, schema, self._doubts, reads) if len(statement) <= _REMEMBERED else None
-        return reads
+    def _read(self, statement: str) -> PostgresReads:
+        return self._read_once(statement, self._schema, self._doubts, self._lineage.read)
 
     def _trace_columns(self, statement: str, columns: Sequence[Column]) -> Outs | None:
         reads = self._read(statement)

@@ -6,11 +6,10 @@ The answer contains what the connection's own user can see.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from postern.domain.targets.target_task import TargetTaskKind
-from postern.protocols.gateway_queries import Catalogue, Question, Row, shape_schema, shown_of_schema
+from postern.protocols.catalogue_questions import catalogue_questions
+from postern.protocols.gateway_queries import Catalogue
 from postern.protocols.postgres.queries import postgres_schema as schema
 from postern.protocols.postgres.queries.postgres_query import PostgresQuery
 
@@ -43,7 +42,7 @@ where c.relkind in ('r', 'p', 'v', 'm', 'f') and a.attnum > 0 and not a.attisdro
   and pg_catalog.has_schema_privilege(n.oid, 'USAGE')
 order by a.attnum"""
 
-# All of them in one statement, and so of one moment. Names sort by their bytes; `gateway_queries` explains the parts.
+# All of them in one statement, and so of one moment. Names sort by their bytes; `shape_schema` explains the parts.
 _SCHEMA = """
 with relations as (
   select n.nspname, c.relname, c.oid, c.relkind
@@ -65,32 +64,15 @@ order by 1, 2, 3, 7"""
 _KINDS = {"v": "view", "m": "materialized_view", "f": "foreign_table"}
 
 
-def _tables(rows: Sequence[Row]) -> dict[str, Any]:
-    schemas: dict[str | None, list[str | None]] = {}
-    for name, table in rows:
-        schemas.setdefault(name, []).append(table)
-    return {"schemas": [{"name": name, "tables": tables} for name, tables in schemas.items()]}
-
-
-def _columns(rows: Sequence[Row]) -> dict[str, Any]:
-    return {"columns": [{"name": name, "type": kind, "nullable": nullable == "t"} for name, kind, nullable in rows]}
-
-
-_QUESTIONS: Mapping[TargetTaskKind, Question] = {
-    TargetTaskKind.TEST: Question("select 1", (), lambda _: {"success": True}),
-    TargetTaskKind.DATABASES: Question(_DATABASES, (), lambda rows: {"databases": [name for (name,) in rows]}),
-    TargetTaskKind.TABLES: Question(_TABLES, ("schema",), _tables, overhead=32),
-    TargetTaskKind.COLUMNS: Question(
-        _COLUMNS,
-        ("table", "schema"),
-        _columns,
-        overhead=48,
-        missing="the table does not exist, or the connection's user is not allowed to see it",
-    ),
-    TargetTaskKind.SCHEMA: Question(
-        _SCHEMA, (), lambda rows: shape_schema(rows, _KINDS, "t"), overhead=64, shown=shown_of_schema
-    ),
-}
+_QUESTIONS = catalogue_questions(
+    databases=_DATABASES,
+    tables=_TABLES,
+    columns=_COLUMNS,
+    schema=_SCHEMA,
+    kinds=_KINDS,
+    nullable="t",
+    missing="the table does not exist, or the connection's user is not allowed to see it",
+)
 
 
 def _own_path(parameters: Mapping[str, str]) -> bool:
