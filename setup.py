@@ -11,9 +11,11 @@ import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 from setuptools import setup
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError
 
 HOT = [
     "inspection/guardrails/guardrail_findings.py",
@@ -203,13 +205,29 @@ class AllOrNothing(build_ext):
     """Half of a compiled group cannot be imported: a failure leaves none of it behind."""
 
     def build_extensions(self) -> None:
-        """With all processors: each module is a C file of its own, and setuptools compiles one file at a time."""
+        """With all processors: each module is a C file of its own, and setuptools compiles one file at a time.
+
+        Ctrl-C reaches the compilers that run. No thread starts another one afterwards, which would outlive the build.
+        """
         compile_files = self.compiler.compile
+        is_stopped = Event()
 
         def compile_side_by_side(sources: list[str], *args: object, **options: object) -> list[str]:
+            def compile_file(source: str) -> list[str]:
+                if is_stopped.is_set():
+                    raise CompileError("the build was stopped")
+                try:
+                    return compile_files([source], *args, **options)
+                except BaseException:
+                    is_stopped.set()
+                    raise
+
             with ThreadPoolExecutor(os.cpu_count()) as pool:
-                compiled_files = pool.map(lambda source: compile_files([source], *args, **options), sources)
-                return [name for names in compiled_files for name in names]
+                try:
+                    return [name for names in pool.map(compile_file, sources) for name in names]
+                except BaseException:
+                    is_stopped.set()
+                    raise
 
         self.compiler.compile = compile_side_by_side
         super().build_extensions()

@@ -17,6 +17,7 @@ from postern.domain.secret import Secret
 from postern.errors import Misconfigured
 from postern.protocols.mongodb.mongodb_uri import URI as MONGODB
 from postern.protocols.mysql.mysql_uri import URI as MYSQL
+from postern.protocols.oracledb.oracle_uri import URI as ORACLE
 from postern.protocols.postgres.postgres_uri import URI as POSTGRES
 from postern.protocols.protocol_database_uri import DatabaseUri
 
@@ -241,3 +242,16 @@ def test_mongodb_uri_is_kept_as_it_is(uri: str, database: str) -> None:
 )
 def test_text_that_is_no_mongodb_uri_is_rejected_without_a_quote(uri: str) -> None:
     assert "MONGODB" not in refused(uri, MONGODB)
+
+
+@pytest.mark.parametrize("setting", ["native_encryption=require", "sid=XE", "native_encryption=disable&sid=XE"])
+def test_settings_of_oracle_become_keys_of_the_target(setting: str) -> None:
+    wanted = dict(pair.split("=") for pair in setting.upper().split("&"))
+    found = values(f"oracle://ann@db.example/shop?sslmode=disable&{setting}", ORACLE)
+    assert {name: found[name].upper() for name in wanted} == wanted
+    assert found["SSLMODE"] == "disable"
+
+
+def test_settings_of_oracle_are_unknown_to_other_databases() -> None:
+    assert "native_encryption" in refused("oracle://ann@db.example/shop?native=require", ORACLE)
+    assert "native_encryption" not in refused("mysql://ann@db.example/shop?native_encryption=require", MYSQL)

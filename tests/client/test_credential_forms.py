@@ -13,10 +13,11 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy.engine import make_url
 
-from postern.client.native_clients import CLIENTS, credential_in_form
+from postern.client.native_clients import CLIENTS, credential_in_form, require_form
 from postern.domain.secret import Secret
 from postern.errors import Invalid
 from postern.protocols.clients import NativeCredential, PasswordSource
+from postern.protocols.registry import PROTOCOLS
 
 # What each form has to escape in some place: quotes, a backslash, a colon, `#`, `%`, `$`, blanks, letters beyond ASCII.
 ODD = "p:a/s?s#w%4o$r`d\\ 'x\" &ü@"
@@ -142,3 +143,16 @@ def test_postgres_lines_without_a_password_are_read_back() -> None:
 def test_mysql_line_without_a_password_asks_for_it() -> None:
     line = CLIENTS["mysql"].lines(credential("ann"))[0]
     assert (line.password, "--password" in shlex.split(line.text)) == (PasswordSource.PROMPT, True)
+
+
+@pytest.mark.parametrize("form", ["nothing", "aws", "django", "httpie", "pytds"])
+@pytest.mark.parametrize("subtype", [*CLIENTS, "ssh"])
+def test_error_about_a_format_lists_those_of_the_connection(subtype: str, form: str) -> None:
+    forms = list(CLIENTS[subtype].forms) if subtype in CLIENTS else []
+    if form in forms:
+        require_form(subtype, form)
+        return
+    with pytest.raises(Invalid) as caught:
+        require_form(subtype, form)
+    advice = f"use {' or '.join(forms)}" if forms else "leave out --format"
+    assert caught.value.message == f"there is no --format {form!r} for {PROTOCOLS[subtype].servers}; {advice}"

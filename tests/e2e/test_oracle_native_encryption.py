@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import oracledb
 import pytest
@@ -16,7 +17,7 @@ from tests.e2e.test_oracle_direct import DRIVERS, LEVELS, run
 from tests.support.clients import need
 from tests.support.gateway import Gateway
 from tests.support.installed_tools import installed_tool
-from tests.support.oracle_gateway import ask_oracle, connect_oracle, oracle_connection
+from tests.support.oracle_gateway import ask_directly, ask_oracle, connect_oracle, oracle_connection
 from tests.support.oracledb.native_services import (
     ACCEPTED,
     ORACLE_19,
@@ -28,6 +29,8 @@ from tests.support.oracledb.native_services import (
 )
 from tests.support.oracledb.running_server import OracleTestServer, running_oracle
 from tests.support.oracledb.server_session import ServerOptions
+
+from postern.domain.rules.masking import InfoType, Strategy, TypeGroup
 
 ALGORITHMS = [
     *[(encryption, checksum) for encryption in ("AES256", "AES192", "AES128") for checksum in ("SHA256", "SHA384")],
@@ -167,6 +170,84 @@ def test_column_is_masked_and_recorded_so(gateway: Gateway, server: OracleTestSe
     text = gateway.text(gateway.newest_finished("oracle-native-masked").id)
     assert "1\t****" in text
     assert "Ann" not in text
+
+
+# Each type that the server of tests has: its declaration, a value, and the text of that value in a recording.
+TYPES = {
+    "VARCHAR2": ("varchar2(40)", "'ann@example.com'", "ann@example.com"),
+    "NVARCHAR2": ("nvarchar2(40)", "'ann@example.com'", "ann@example.com"),
+    "CHAR": ("char(15)", "'ann@example.com'", "ann@example.com"),
+    "NCHAR": ("nchar(15)", "'ann@example.com'", "ann@example.com"),
+    "LONG": ("long", "'ann@example.com'", "ann@example.com"),
+    "CLOB": ("clob", "'ann@example.com'", "ann@example.com"),
+    "NCLOB": ("nclob", "'ann@example.com'", "ann@example.com"),
+    "BLOB": ("blob", "hextoraw('AB01CD02')", "AB01CD02"),
+    "RAW": ("raw(8)", "hextoraw('AB01CD02')", "AB01CD02"),
+    "NUMBER": ("number(12, 2)", "7654321.25", "7654321.25"),
+    "INTEGER": ("integer", "7654321", "7654321"),
+    "FLOAT": ("float", "7654321.5", "7654321.5"),
+    "BINARY_FLOAT": ("binary_float", "7654321.5", "7654321.5"),
+    "BINARY_DOUBLE": ("binary_double", "7654321.125", "7654321.125"),
+    "DATE": ("date", "to_date('1990-02-03', 'YYYY-MM-DD')", "1990-02-03"),
+    "TIMESTAMP": ("timestamp", "timestamp '1990-02-03 04:05:06.789'", "1990-02-03 04:05:06.789"),
+    "TIMESTAMP_TZ": ("timestamp with time zone", "timestamp '1990-02-03 04:05:06.789'", "1990-02-03 04:05:06.789"),
+    "TIMESTAMP_LTZ": (
+        "timestamp with local time zone",
+        "timestamp '1990-02-03 04:05:06.789'",
+        "1990-02-03 04:05:06.789",
+    ),
+}
+# What a rule is about: each column by its name, or e-mail addresses wherever they are.
+ABOUT: dict[str, dict[str, Any]] = {
+    "columns": {"columns": tuple(f"typed.c_{name}" for name in TYPES)},
+    "values": {"groups": (TypeGroup("CONTACT", (InfoType.EMAIL_ADDRESS,)),)},
+}
+
+
+@pytest.fixture(scope="module")
+def typed(gateway: Gateway, server: OracleTestServer, encrypted: str) -> Iterator[dict[str, OracleTestServer]]:
+    """The encrypted server and one without encryption, with the same table of every type."""
+    create = f"create table typed ({', '.join([f'c_{name} {kind}' for name, (kind, _, _) in TYPES.items()])})"
+    insert = f"insert into typed values ({', '.join([value for _, value, _ in TYPES.values()])})"
+    with connect_oracle(gateway, gateway.credential(encrypted)) as client:
+        ask_oracle(client, create)
+        ask_oracle(client, insert)
+        client.commit()
+    with running_oracle() as plain:
+        ask_directly(plain, create, insert)
+        yield {"encrypted": server, "plain": plain}
+
+
+@pytest.mark.parametrize("lobs", ["locators", "values"])
+@pytest.mark.parametrize("about", ABOUT)
+@pytest.mark.parametrize("strategy", Strategy)
+def test_every_type_is_masked_as_without_encryption(
+    gateway: Gateway, typed: dict[str, OracleTestServer], strategy: Strategy, about: str, lobs: str
+) -> None:
+    names = {kind: f"oracle-typed-{kind}-{strategy}-{about}-{lobs}" for kind in typed}
+    ids = tuple(str(oracle_connection(gateway, name, typed[kind]).id) for kind, name in names.items())
+    gateway.masking_rule({"name": names["plain"], "strategy": strategy, "connection_ids": ids, **ABOUT[about]})
+    seen: dict[str, tuple[dict[str, object], str]] = {}
+    for kind, name in names.items():
+        with connect_oracle(gateway, gateway.credential(name)) as connected:
+            values = {column: value_of(connected, column, fetch_lobs=lobs == "locators") for column in TYPES}
+        seen[kind] = values, gateway.text(gateway.newest_finished(name).id)
+    assert seen["encrypted"] == seen["plain"]
+    text = seen["encrypted"][1]
+    for column, (_, _, value) in TYPES.items():
+        answer = text.split(f"select c_{column} from typed")[1].split("(1 row selected)")[0]
+        is_shown = about == "values" and value != "ann@example.com" and (column != "BLOB" or lobs == "values")
+        assert (value in answer) == is_shown, answer
+
+
+def value_of(connected: oracledb.Connection, column: str, *, fetch_lobs: bool) -> object:
+    """Return the value of the one row, or the code of the error."""
+    with connected.cursor() as cursor:
+        ((value,),) = cursor.execute(f"select c_{column} from typed", fetch_lobs=fetch_lobs).fetchall()
+        try:
+            return value.read() if isinstance(value, oracledb.LOB) else value
+        except oracledb.DatabaseError as error:
+            return error.args[0].full_code
 
 
 def test_script_runs(gateway: Gateway, encrypted: str) -> None:

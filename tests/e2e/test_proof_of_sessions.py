@@ -8,6 +8,7 @@ tests/services/recordings/test_bindings.py.
 from __future__ import annotations
 
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import psycopg
@@ -25,6 +26,7 @@ from tests.e2e.test_access_rules import login_token, tunnelled
 from tests.e2e.test_commands import Opened, command, talk
 from tests.e2e.test_schedules import YEARLY
 from tests.e2e.test_waiting_clients import Psql, person, waiting
+from tests.support import mssql_program, oracle_program
 from tests.support.aws_ways import Cloudwatch, Dynamodb
 from tests.support.clients import clean_environment
 from tests.support.features import Client, Http, Mongodb, Mssql, Mysql, Oracle, Postgres, SshCommand, SshShell, Way
@@ -34,7 +36,7 @@ from tests.support.mariadb import MariaDbServer
 from tests.support.mongodb import MongoServer
 from tests.support.mongodb_clients import carried_uri
 from tests.support.mongodb_clients import program as mongodb_program
-from tests.support.mssql_server import SqlServer
+from tests.support.mssql_server import DATABASE, SqlServer
 from tests.support.oracledb.running_server import OracleTestServer
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import PATIENT, wait_until
@@ -56,6 +58,8 @@ pytestmark = pytest.mark.slow
 SHOWN, SECRET = "it works", "ann@example.com"
 RUNBOOKS: dict[type[Way], tuple[str, str]] = {
     Postgres: ("shown.runbook.sql", f"select 'it' || ' works {SECRET}'"),
+    Mssql: ("shown-tsql.runbook.sql", f"select 'it' + ' works {SECRET}' as shown"),
+    Oracle: ("shown-oracle.runbook.sql", f"select 'it' || ' works {SECRET}' as shown from dual"),
     Mongodb: ("shown.runbook.js", f"db.aggregate([{{$documents: [{{a: {{$concat: ['it', ' works {SECRET}']}}}}]}}])"),
 }
 MASKING: dict[str, Any] = {"redact_enabled": True, "redact_types": ("EMAIL_ADDRESS",)}
@@ -184,14 +188,21 @@ class Tunnel(Beginning):
         return finish
 
 
-class MongodbTunnel(Beginning):
-    """PyMongo at a local port of `postern connect --tunnel`."""
+class DriverTunnel(Beginning):
+    """A driver's program at a local port of `postern connect --tunnel`."""
+
+    def __init__(self, kind: type[Way], command: Callable[[int], list[str]]) -> None:
+        super().__init__(kind)
+        self.command = command
 
     def start(self, site: WholeSite, name: str, who: Principal) -> Finish:
+        assert self.kind is not None
+        way = site.ways[self.kind]
         stack = ExitStack()
-        port, _ = stack.enter_context(tunnelled(site.gateway, who, name, protocol="mongodb"))
-        client = Client(mongodb_program(carried_uri(port)), clean_environment())
-        client.says(site.ways[Mongodb].shows(f"{SHOWN} {SECRET}"))
+        protocol = site.gateway.call(site.gateway.services.connections.get(site.gateway.admin, name)).subtype
+        port, _ = stack.enter_context(tunnelled(site.gateway, who, name, protocol=protocol))
+        client = Client(self.command(port), clean_environment())
+        client.says(way.shows(f"{SHOWN} {SECRET}"))
         finish = _finish(client)
 
         def finish_both(admitted: bool) -> None:
@@ -270,6 +281,18 @@ class Script(Beginning):
         return gateway.call(gateway.services.sessions.submit(who, name, text, source="127.0.0.1", means="login:1"))
 
 
+class Editor(Script):
+    """By the editor of the web application."""
+
+    def submit(self, site: WholeSite, name: str, who: Principal) -> Session:
+        assert self.kind is not None
+        site.gateway.call(site.gateway.services.accounts.set_password(who, Secret(PASSWORD), "password"))
+        script = {"connection": name, "script": site.ways[self.kind].shows(f"{SHOWN} {SECRET}"), "format": "json"}
+        answer = Browser(site.api, who.email).write("POST", "/sessions", script)
+        assert answer.status_code in (200, 201, 202), answer.text
+        return site.gateway.session(UUID(answer.json()["session_id"]))
+
+
 class Runbook(Script):
     def submit(self, site: WholeSite, name: str, who: Principal) -> Session:
         runs = site.gateway.services.runbook_runs
@@ -303,6 +326,15 @@ def _finish(client: Client, shows: str = "it works") -> Finish:
     return finish
 
 
+def mssql_at(port: int) -> list[str]:
+    return [sys.executable, str(Path(mssql_program.__file__)), str(port), "anyone", "postern", DATABASE]
+
+
+def oracle_at(port: int) -> list[str]:
+    words = [f"127.0.0.1:{port}/ORCLPDB1", "anyone", "postern"]
+    return [sys.executable, "-P", str(Path(oracle_program.__file__)), *words]
+
+
 def _is_listening(port: int) -> bool:
     """Whether a listener is there; nobody connects to find out."""
     listening = f":{port:04X} 00000000:0000 0A "
@@ -324,7 +356,9 @@ BEGINNINGS = {
     "sftp": Sftp(SshShell),
     "ssh, a forwarded port": ForwardedPort(SshShell),
     "psql through a tunnel": Tunnel(Postgres),
-    "pymongo through a tunnel": MongodbTunnel(Mongodb),
+    "pymongo through a tunnel": DriverTunnel(Mongodb, lambda port: mongodb_program(carried_uri(port))),
+    "python-tds through a tunnel": DriverTunnel(Mssql, mssql_at),
+    "python-oracledb through a tunnel": DriverTunnel(Oracle, oracle_at),
     "a terminal through a tunnel": Terminal(None),
     "a terminal in a browser": WebTerminal(None),
     "a shell in a browser": WebTerminal(SshShell),
@@ -338,9 +372,16 @@ BEGINNINGS = {
     "exec on CloudWatch": Script(Cloudwatch),
     "exec on SSH": Script(SshCommand),
     "exec of a command": Script(None),
+    "the web editor": Editor(Postgres),
+    "the web editor on SQL Server": Editor(Mssql),
+    "the web editor on Oracle": Editor(Oracle),
     "a runbook": Runbook(Postgres),
+    "a runbook on SQL Server": Runbook(Mssql),
+    "a runbook on Oracle": Runbook(Oracle),
     "a runbook on MongoDB": Runbook(Mongodb),
     "a schedule": Schedule(Postgres),
+    "a schedule on SQL Server": Schedule(Mssql),
+    "a schedule on Oracle": Schedule(Oracle),
     "a schedule on MongoDB": Schedule(Mongodb),
 }
 

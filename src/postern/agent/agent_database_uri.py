@@ -66,6 +66,7 @@ class _Reader:
             "DB": parts.get("dbname") or (parts["user"] if self.kind.user_database else ""),
             "SSLMODE": sslmode,
             "SSLROOTCERT": root,
+            **{key: parts[name] for name, key in self.kind.keys.items() if name in parts},
         }
         return {name: Secret(value) for name, value in values.items() if value}
 
@@ -102,13 +103,14 @@ class _Reader:
 
     def _security(self, parts: dict[str, str]) -> tuple[str, str]:
         """Return (sslmode, PEM of the authorities to trust, empty for the system's)."""
-        passed_over = {name for name in parts.keys() - _USED if name.lower() in self.kind.passed_over}
+        used = _USED | self.kind.keys.keys()
+        passed_over = {name for name in parts.keys() - used if name.lower() in self.kind.passed_over}
         if (
-            parts.keys() - _USED - passed_over
+            parts.keys() - used - passed_over
         ):  # the names are not quoted: after a '/' or '?' in a password they would reveal it
             raise self._wrong(
                 "has settings after the ? that the agent does not support; use a variable whose URI has only these: "
-                f"{', '.join(sorted(_USED))}"
+                f"{', '.join(sorted(used))}"
             )
         if passed_over:
             log.info(

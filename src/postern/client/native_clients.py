@@ -20,12 +20,9 @@ def require_form(subtype: str, form: str) -> None:
     forms = CLIENTS[subtype].forms if subtype in CLIENTS else {}
     if form in forms:
         return
-    others = {name: client for name, client in CLIENTS.items() if form in client.forms}
-    servers = " and ".join(PROTOCOLS[name].servers for name in others)
-    if not forms:
-        raise Invalid(f"--format {form} is for {servers}; leave out --format", field="format")
-    own_forms = [mine for mine in forms if not any(mine in client.forms for client in others.values())]
-    raise Invalid(f"--format {form} is for {servers}; use --format {' or '.join(own_forms or forms)}", field="format")
+    servers = f" for {PROTOCOLS[subtype].servers}" if subtype in PROTOCOLS else ""
+    advice = f"use {' or '.join(forms)}" if forms else "leave out --format"
+    raise Invalid(f"there is no --format {form!r}{servers}; {advice}", field="format")
 
 
 def credential_in_form(subtype: str, form: str, credential: NativeCredential) -> str:

@@ -15,8 +15,9 @@ class DatabaseUri:
 
     `schemes` is a pattern. `names` are aliases of settings, and `modes` are aliases of values of sslmode. If only
     authorities are given, sslmode is `mode_with_root`. `passed_over` are ignored settings, which affect neither the
-    login nor its security. `user_database`: the default database has the user's name. `whole_key`: the agent parses
-    nothing but the database, and the target's key of this name gets the URI as it is.
+    login nor its security. `keys` are further settings, with the target's keys that they set. `user_database`: the
+    default database has the user's name. `whole_key`: the agent parses nothing but the database, and the target's key
+    of this name gets the URI as it is.
     """
 
     subtype: str
@@ -25,6 +26,7 @@ class DatabaseUri:
     passed_over: frozenset[str]
     names: Mapping[str, str] = field(default_factory=dict)
     modes: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
     user_database: bool = False
     mode_with_root: str = "prefer"
     whole_key: str = ""

@@ -182,7 +182,7 @@ class StatementCalls:
         if kind.is_lob and (define is None or define.type.number not in LONGS):
             return self._lob(value, kind, define)
         if kind.is_lob:
-            form = types.IMPLICIT if kind.number == types.CLOB else 0
+            form = kind.form if kind.number == types.CLOB else 0
             return counted(encode_value(value, OracleType(types.LONG, form=form))) + fields(0, 0)
         data = encode_value(value, kind)
         return counted(data) + (fields(0, 0) if kind.number in LONGS else b"")

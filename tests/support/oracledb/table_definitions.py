@@ -75,7 +75,9 @@ def table_columns(tree: exp.Create, text: str) -> dict[str, OracleType]:
         identifier = definition.this
         name = identifier.name if identifier.args.get("quoted") else identifier.name.upper()
         declared = definition.args["kind"].sql("oracle")
-        written = re.search(rf'\b{re.escape(identifier.name)}"?\s+(binary_float|int(?:eger)?)\b', text, re.IGNORECASE)
+        written = re.search(
+            rf'\b{re.escape(identifier.name)}"?\s+(binary_float|int(?:eger)?|long)\b', text, re.IGNORECASE
+        )
         kind = oracle_type(written.group(1) if written else declared)
         columns[name] = kind
         definition.set("this", exp.to_identifier(name, quoted=True))

@@ -86,7 +86,13 @@ tar c . | postern connect backup -- --name monday
 @click.argument("arguments", nargs=-1)
 @click.option("--tunnel", is_flag=True, help="Open a local port for any client, and start no client.")
 @click.option("--native", is_flag=True, help="Issue a credential and print the client's command with it.")
-@click.option("--format", "form", type=click.Choice(FORMS), help="With --native: print the credential in this form.")
+@click.option(
+    "--format",
+    "form",
+    metavar="FORMAT",
+    shell_complete=lambda _context, _parameter, begun: [form for form in FORMS if form.startswith(begun)],
+    help="With --native: print the credential in this form. The error about an unknown one lists those of the target.",
+)
 @click.option(
     "--hours",
     type=click.FloatRange(min=0, min_open=True),

@@ -294,7 +294,7 @@ class Masking:
         if last is not None and is_same and (last[0] == rows.exchange or self._columns is None):
             return last[3]
         sources = None
-        if self._columns is not None:
+        if self._columns is not None and rows.columns:  # without columns, it would be asked about those of a copy
             sources = self._columns.sources(self._statements.of_rows(rows), rows.columns)
         if last is not None and is_same and last[2] == sources:  # the same columns and sources: no hashing
             self._last = (rows.exchange, rows.columns, sources, last[3])

@@ -20,5 +20,6 @@ URI: Final = DatabaseUri(
         **dict.fromkeys(("ssl", "sslmode"), "sslmode"),
         **dict.fromkeys(("sslrootcert", "cafile"), "sslrootcert"),
     },
+    keys={"native_encryption": "NATIVE_ENCRYPTION", "sid": "SID"},
     mode_with_root="verify-full",
 )

@@ -23,6 +23,7 @@ from postern.protocols.mssql.wire.mssql_output import (
     ServerMessage,
     error_tokens,
     handle_number,
+    is_own_output,
     return_value_of,
 )
 from postern.protocols.mssql.wire.mssql_packet_flow import MssqlPacketFlow
@@ -334,6 +335,8 @@ class MssqlBackend(MssqlPacketFlow):
         outputs = slot.outputs
         role = outputs[self._output] if self._output < len(outputs) else NO_HANDLE
         self._output += 1
+        if role != NO_HANDLE and not is_own_output(slot, self._buf, int(self._pos), after, self.queue.wide):
+            role = NO_HANDLE
         if role == OWN_NUMBER or self.cutting:
             self._pos = after
             return False

@@ -130,14 +130,14 @@ def read_call(call: RpcCall, slot: MssqlPendingResponse, queue: MssqlResponseQue
     """Return what a call runs, and note in `slot` what its response means; None if it runs nothing."""
     number = call.number or system_number(call.name)
     if number in HARMLESS:
-        _end_handle(call, number, queue)
+        _end_handle(call, number, slot)
         return None
     if number in r.NAMES and _names_database(call.name):
         reading = _unreadable(call, f"{r.NAMES[number]} is called in a database, so its statement is of that one")
         reading.hint = "Call it by its name alone, after USE of that database."
         return reading
     if number in _STATEMENT_AT:
-        reading = _read_statement(call, number, slot, queue)
+        reading = _read_statement(call, number, slot)
     elif number in _HANDLE_AT:
         reading = _read_execution(call, number, slot, queue)
     elif number == r.CURSOR_FETCH:
@@ -150,13 +150,13 @@ def read_call(call: RpcCall, slot: MssqlPendingResponse, queue: MssqlResponseQue
     return reading
 
 
-def _end_handle(call: RpcCall, number: int, queue: MssqlResponseQueue) -> None:
+def _end_handle(call: RpcCall, number: int, slot: MssqlPendingResponse) -> None:
     handle = int_value(call, 0)
     if handle is not None and number != r.CURSOR_OPTION:
-        queue.forget(CURSOR_HANDLE if number == r.CURSOR_CLOSE else STATEMENT_HANDLE, handle)
+        slot.ended_handles.append((CURSOR_HANDLE if number == r.CURSOR_CLOSE else STATEMENT_HANDLE, handle))
 
 
-def _read_statement(call: RpcCall, number: int, slot: MssqlPendingResponse, queue: MssqlResponseQueue) -> CallReading:
+def _read_statement(call: RpcCall, number: int, slot: MssqlPendingResponse) -> CallReading:
     place, first, roles = _STATEMENT_AT[number]
     parameters = call.parameters
     text = text_value(parameters[place]) if place < len(parameters) else None
@@ -183,7 +183,7 @@ def _read_statement(call: RpcCall, number: int, slot: MssqlPendingResponse, queu
         reading.declaration, reading.first = slot.declaration, first
     old = int_value(call, 0) if number in (r.PREPARE_EXECUTE, r.CURSOR_PREPARE_EXECUTE) else None
     if old:  # it is replaced
-        queue.forget(STATEMENT_HANDLE, old)
+        slot.ended_handles.append((STATEMENT_HANDLE, old))
     return reading
 
 

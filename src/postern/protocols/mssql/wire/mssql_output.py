@@ -189,6 +189,16 @@ def return_value_of(response: MssqlPendingResponse, buf: bytes, pos: int, end: i
     return ReturnedValue(response.exchange, column, buf[pos : int(start)], kind, returned.value)
 
 
+def is_own_output(response: MssqlPendingResponse, buf: bytes, pos: int, end: int, wide: bool) -> bool:
+    """Return whether a RETURNVALUE can be a handle or the like: a number, and not at the place of a variable.
+
+    A server that leaves the handle out, as after an error, would otherwise have a variable taken for it.
+    """
+    _, kind, _ = k.read_return_value_type(buf, pos, end, wide)
+    place = int(t.uint16(buf, pos + 1)) if wide else -1
+    return kind.code in (t.INTN, t.INT4) and place not in (response.variables or {})
+
+
 def handle_number(buf: bytes, pos: int, end: int, wide: bool) -> int | None:
     """Return the handle in a RETURNVALUE; None if it is NULL or no number, as after an error."""
     returned = k.parse_return_value(buf, pos, end, wide)

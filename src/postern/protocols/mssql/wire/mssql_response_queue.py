@@ -65,6 +65,7 @@ class MssqlPendingResponse:
         "began",
         "data",
         "declaration",
+        "ended_handles",
         "epoch",
         "exchange",
         "is_bulk_begin",
@@ -94,6 +95,7 @@ class MssqlPendingResponse:
         self.prefix = b""  # tokens for the client before the response
         self.data = b""  # REFUSED: the tokens of the response
         self.is_bulk_begin = False  # if it succeeds, the client sends rows
+        self.ended_handles: list[tuple[int, int]] = []  # role and number of each handle that it ends, once it runs
         self.is_setting = False  # the request may set options of the session
         self.resets = False  # the request begins with a reset of the session
         self.use: int = NO_USE  # what the request does with the session's database

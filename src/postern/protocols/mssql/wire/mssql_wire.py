@@ -62,6 +62,8 @@ class MssqlWire(MssqlBackend):
             slot.is_setting = self.queue.session.record_batch(request.batch)
         for name in request.called:
             self.queue.session.record_call(name)
+        for role, number in slot.ended_handles:
+            self.queue.forget(role, number)
         self._owe(slot)
         raw = request.raw
         if request.resets:

@@ -26,7 +26,7 @@ _VARIABLE_CHARSET, _LITTLE_ENDIAN = 0x80, 0x40
 
 HIDDEN: Final = Refuse(
     "masking",
-    "this large object is a value of a column that is masked, so it is not shown",
+    "this large object is masked as a whole: its column is masked, or a value in it becomes NULL",
     "Select the other columns.",
 )
 
