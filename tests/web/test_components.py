@@ -4,44 +4,25 @@ Vite serves `web/components`, which is not part of what is built."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
-from tests.support.postgres import free_port
-from tests.support.promises import wait_until
-from tests.web.conftest import AXE, DESKTOP, PHONE, ROOT, require, violations
+from tests.web.conftest import DESKTOP, PHONE, violations
+from tests.web.vite import running_vite
 
 pytestmark = pytest.mark.ci
 
-VITE = AXE.parents[1] / "vite" / "bin" / "vite.js"
 Show = Callable[[str], Page]
 
 
 @pytest.fixture(scope="module")
 def components_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    node = shutil.which("node", path=path)
-    require(node is not None and VITE.is_file(), "Node or its packages are missing; run `make web`")
-    assert node is not None
     home = tmp_path_factory.mktemp("vite")
-    port, log = free_port(), home / "log"
-    command = [node, str(VITE), "--config", "components/vite.config.ts", "--port", str(port), "--strictPort"]
-    environment = os.environ | {"POSTERN_VITE_CACHE": str(home / "cache")}
-    with log.open("w") as output:
-        server = subprocess.Popen(command, cwd=ROOT / "web", env=environment, stdout=output, stderr=output)
-    try:
-        wait_until(lambda: "Local" in log.read_text())
-        yield f"http://localhost:{port}"
-    finally:
-        server.terminate()
-        server.wait()
+    options = ("--config", "components/vite.config.ts")
+    with running_vite(home, *options, POSTERN_VITE_CACHE=str(home / "cache")) as url:
+        yield url
 
 
 @pytest.fixture

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
-from tests.support.postgres import free_port
-from tests.support.promises import wait_until
 from tests.support.running import Gateway, started
-from tests.web.conftest import AXE, ROOT, require, visiting
+from tests.web.conftest import visiting
 from tests.web.people import ADMIN, People
 from tests.web.test_terminals import open_terminal, screen, shell, type_line
+from tests.web.vite import running_vite
 
 pytestmark = pytest.mark.ci
-
-VITE = AXE.parents[1] / "vite" / "bin" / "vite.js"
 
 
 @pytest.fixture(scope="module")
@@ -31,21 +24,8 @@ def gateway() -> Iterator[Gateway]:
 
 @pytest.fixture
 def development_url(gateway: Gateway, tmp_path: Path) -> Iterator[str]:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    node = shutil.which("node", path=path)
-    require(node is not None and VITE.is_file(), "Node or its packages are missing; run `make web`")
-    assert node is not None
-    port, log = free_port(), tmp_path / "log"
-    environment = os.environ | {"POSTERN_API_URL": gateway.told["api_url"]}
-    command = [node, str(VITE), "--port", str(port), "--strictPort"]
-    with log.open("w") as output:
-        server = subprocess.Popen(command, cwd=ROOT / "web", env=environment, stdout=output, stderr=output)
-    try:
-        wait_until(lambda: "Local" in log.read_text())
-        yield f"http://localhost:{port}"
-    finally:
-        server.terminate()
-        server.wait()
+    with running_vite(tmp_path, POSTERN_API_URL=gateway.told["api_url"]) as url:
+        yield url
 
 
 def test_page_under_development_has_the_policy_the_api_and_its_web_sockets(
