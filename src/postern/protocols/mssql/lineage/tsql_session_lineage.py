@@ -6,7 +6,6 @@ The server says nothing about the origin of a column, so the text alone decides.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from postern.domain.targets.target_schema import Origin, TargetSchema
@@ -29,16 +28,12 @@ class TSqlSessionLineage(CachedSessionLineage[TsqlCatalogue, TsqlState, TsqlRead
     """Lineage of one session.
 
     A text is a batch, a statement that was prepared, or `EXEC` and a procedure with its arguments. Variables that it
-    does not declare are its parameters, whose values are the client's own.
+    does not declare are its parameters, whose values are the client's own. What is known of temporary tables stays
+    after a reset for another user of a pool: one that is created again can have the values of both.
     """
 
     def __init__(self, lineage: TSqlLineage, schema: Callable[[], TargetSchema | None]) -> None:
         super().__init__(lineage, schema, state=NO_STATE, lost_state=_LOST)
-
-    def record_reset(self) -> None:
-        """Record that the session was reset for another user of its connection: temporary tables and cursors are gone.
-        What else is known stays true."""
-        self._state = replace(self._state, temps=frozenset(), cursors=frozenset())
 
     def of(self, statement: str, columns: Sequence[Column]) -> tuple[Origin | None, ...] | None:
         """Return the origin of each column of an answer. None if nothing is known about any of them."""
