@@ -23,7 +23,7 @@ ON_TOP = {
     "/connections": 50_000,
     "/reviews": 20_000,
     "/sessions": 20_000,
-    "/sql/shop-demo": 170_000,
+    "/sql/shop-demo": 175_000,
     "/terminal/shop-demo": 165_000,
     "/guardrails/new": 75_000,
     "/reports": 75_000,
