@@ -290,13 +290,14 @@ def test_data_before_the_peer_closed_is_kept_for_a_paused_reader() -> None:
     run(work)
 
 
-def test_end_is_sent_before_the_close_of_a_stream_with_unsent_data() -> None:
+@pytest.mark.parametrize("size", [1000, 3 * WINDOW], ids=["arrived", "unsent"])
+def test_end_is_told_before_the_close_of_a_stream_with_unread_data(size: int) -> None:
     """Otherwise the regular end of a byte stream would look like one that was cut off."""
 
     async def work() -> None:
         pair = Pair()
         near, far = await pair.open()
-        data = bytes(3 * WINDOW)
+        data = bytes(size)
         far.stream.pause_reading()
         near.stream.write(data)
         near.stream.write_eof()

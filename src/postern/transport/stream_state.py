@@ -11,6 +11,7 @@ There are two state charts: for our own end of the stream, and for the peer's:
 
      OPEN ──write_eof──▶ ENDING ──queue is empty──▶ ENDED       SENDS ──END──▶ END_HELD ──told──▶ TOLD
      any of these ──close──▶ CLOSING ──queue is empty──▶ LOST   any ──CLOSE──▶ CLOSE_HELD ──told──▶ TOLD, and LOST
+                                                                END_HELD ──CLOSE──▶ BOTH_HELD ──told of both──▶ TOLD
      any of these four ──CLOSE of the peer──▶ GONE ──told──▶ LOST
      any ──reset, or the tunnel is lost──▶ LOST
 
@@ -61,6 +62,7 @@ class PeerEnd(Enum):
     SENDS = "sends"
     END_HELD = "end held"
     CLOSE_HELD = "close held"
+    BOTH_HELD = "end and close held"
     TOLD = "told"
 
 
@@ -74,6 +76,7 @@ _LOST: Final = LocalEnd.LOST
 _SENDS: Final = PeerEnd.SENDS
 _END_HELD: Final = PeerEnd.END_HELD
 _CLOSE_HELD: Final = PeerEnd.CLOSE_HELD
+_BOTH_HELD: Final = PeerEnd.BOTH_HELD
 _TOLD: Final = PeerEnd.TOLD
 
 
@@ -267,7 +270,7 @@ class StreamState(StreamSender):
 
     def receive_close(self) -> None:
         """Handle CLOSE: the peer has closed, after all of its data."""
-        self._peer = _CLOSE_HELD
+        self._peer = _BOTH_HELD if self._peer is _END_HELD else _CLOSE_HELD
         self._drop_queue()
         self._forget(_GONE)
         self._handle_drain()  # a writer that waits before it reads must not wait any longer
@@ -299,7 +302,7 @@ class StreamState(StreamSender):
             chunks.append(data)
 
     def _deliver_later(self) -> None:
-        if self._held or self._peer is _END_HELD or self._peer is _CLOSE_HELD:
+        if self._held or (self._peer is not _SENDS and self._peer is not _TOLD):
             self._loop.call_soon(self._deliver)
 
     def _deliver(self) -> None:
@@ -308,15 +311,20 @@ class StreamState(StreamSender):
         protocol = self._protocol
         if self._held or protocol is None or self._state is _LOST:
             return
+        if self._peer is _END_HELD:
+            self._peer = _TOLD
+            if self._state is not _CLOSING and not self._call(protocol.eof_received):
+                self.close()
+            return
+        if self._peer is _BOTH_HELD:
+            self._peer = _CLOSE_HELD
+            if self._state is not _CLOSING:
+                self._call(protocol.eof_received)
         if self._peer is _CLOSE_HELD:
             self._peer = _TOLD
             self._state = _LOST
             self._window.close()
             self._tell_lost(None)
-        elif self._peer is _END_HELD:
-            self._peer = _TOLD
-            if self._state is not _CLOSING and not self._call(protocol.eof_received):
-                self.close()
 
     def _hand(self, data: bytes) -> None:
         assert self._give is not None
