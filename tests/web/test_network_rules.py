@@ -49,6 +49,7 @@ def test_network_rule_is_created_limits_a_user_and_is_switched_off(browser: Brow
         row.get_by_role("link", name="vpn").click()
         page.get_by_text("Apply this rule").click()
         page.get_by_role("button", name="Save network rule").click()
+        expect(page.get_by_text("Saved.")).to_be_visible()
         visit.open("/network-rules")
         expect(row).to_contain_text("off")
         assert bob.get("/login/session").status_code == 200
