@@ -16,6 +16,11 @@ export function sqlDialectOf(subtype: string): SqlDialect {
   return isKnown(subtype) && PROTOCOLS[subtype].isSql ? (subtype as SqlDialect) : "postgres";
 }
 
+/** A line that ends a batch of T-SQL, for an expression with the flags `i` and `m`. */
+export const GO_LINE = String.raw`(?<=^[ \t]*)go(?:[ \t]+\d+)?(?=[ \t\r]*(?:--.*)?$)`;
+/** A text in quotes that Oracle's users choose, q'[…]', for an expression with the flag `i` and no groups before it. */
+export const CHOSEN_QUOTES = String.raw`n?q'(?:\[[\s\S]*?\]'|\([\s\S]*?\)'|\{[\s\S]*?\}'|<[\s\S]*?>'|([^\s[({<])[\s\S]*?\1')`;
+
 function isKnown(subtype: string): subtype is Subtype {
   return Object.hasOwn(PROTOCOLS, subtype);
 }

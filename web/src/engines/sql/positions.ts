@@ -1,5 +1,7 @@
 // Where in a text something is that the gateway or a database has told. They count characters, an editor UTF-16 units.
 
+import { GO_LINE } from "./dialects";
+
 export interface Range {
   from: number;
   to: number;
@@ -28,7 +30,7 @@ const NEAR = /\bnear '([\s\S]+)' at line \d+$/;
 
 // SQL Server counts the lines of a batch; those of a script with GO are not known.
 const BATCH_LINE = /^Line (\d+)$/;
-const GO = /^[ \t]*go\b/im;
+const GO = new RegExp(GO_LINE, "im");
 const QUOTED = /'([^']+)'/;
 
 /** Return where an error is in the script that ran, or null if that is unknown or the line is another one by now. */

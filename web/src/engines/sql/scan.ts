@@ -2,7 +2,7 @@
 // Scripts for MongoDB, AWS services and HTTP applications have readers of their own.
 
 import { commandStatements, hasCommands, spanAt } from "./commands";
-import { type SqlDialect, sqlDialectOf } from "./dialects";
+import { CHOSEN_QUOTES, GO_LINE, type SqlDialect, sqlDialectOf } from "./dialects";
 import { requestPlaceholders, requestSpans } from "./requests";
 import { type Span, shellPlaceholders, shellStatementAt, shellStatements } from "./shell";
 
@@ -19,12 +19,7 @@ const SKIPPED: Record<SqlDialect, readonly RegExp[]> = {
   postgres: [LINE_COMMENT, COMMENT, TEXT, /\$([A-Za-z_]\w*|)\$[\s\S]*?(?:\$\1\$|$)/y],
   mysql: [/--(?=\s|$)[^\n]*/y, /#[^\n]*/y, COMMENT, /'(?:[^'\\]|''|\\[\s\S])*(?:'|$)/y],
   mssql: [LINE_COMMENT, COMMENT, TEXT],
-  oracledb: [
-    LINE_COMMENT,
-    COMMENT,
-    /(?<![\w$#])n?q'(?:\[[\s\S]*?\]'|\([\s\S]*?\)'|\{[\s\S]*?\}'|<[\s\S]*?>'|([^\s[({<])[\s\S]*?\1')/iy,
-    TEXT,
-  ],
+  oracledb: [LINE_COMMENT, COMMENT, new RegExp(String.raw`(?<![\w$#])${CHOSEN_QUOTES}`, "iy"), TEXT],
 };
 
 /** Return the code of a text. Names in double quotes, backticks or brackets are code. */
@@ -90,7 +85,7 @@ export function countStatements(text: string, dialect: string): number {
 const ENDS: Record<SqlDialect, RegExp> = {
   postgres: /;/g,
   mysql: /;/g,
-  mssql: /;|(?<=^[ \t]*)go(?:[ \t]+\d+)?(?=[ \t\r]*(?:--.*)?$)/gim,
+  mssql: new RegExp(`;|${GO_LINE}`, "gim"),
   oracledb: /;|(?<=^[ \t]*)\/(?=[ \t\r]*$)/gm,
 };
 

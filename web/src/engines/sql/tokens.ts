@@ -1,7 +1,7 @@
 // The tokens of a SQL text, exactly as a database reads them: to tell whether two texts mean the same. `scan.ts` is for
 // help while typing, and knows no dialects.
 
-import { type SqlDialect, sqlDialectOf } from "./dialects";
+import { CHOSEN_QUOTES, GO_LINE, type SqlDialect, sqlDialectOf } from "./dialects";
 
 export interface Tokens {
   /** All but white space and comments, in order; white space that has a meaning is a token of its own. */
@@ -53,7 +53,7 @@ const MYSQL: readonly Rule[] = [
 const MSSQL: readonly Rule[] = [
   SPACE,
   ["comment", /--[^\n]*/y],
-  ["line", /(?<=(?:^|\n)[ \t]*)go(?:[ \t]+\d+)?(?=[ \t\r]*(?:\n|--|$))/iy],
+  ["line", new RegExp(GO_LINE, "imy")],
   ["text", /n?'(?:[^']|'')*(?:'|$)/iy],
   ["code", /"(?:[^"]|"")*(?:"|$)/y],
   ["code", /\[(?:[^\]]|\]\])*(?:\]|$)/y],
@@ -72,7 +72,7 @@ const ORACLE: readonly Rule[] = [
   ["comment", /\/\*[\s\S]*?(?:\*\/|$)/y],
   ["line", /--\+[^\n]*/y],
   ["line", /(?<=(?:^|\n)[ \t]*)\/(?=[ \t\r]*(?:\n|$))/y],
-  ["text", /n?q'(?:\[[\s\S]*?\]'|\([\s\S]*?\)'|\{[\s\S]*?\}'|<[\s\S]*?>'|([^\s[({<])[\s\S]*?\1')/iy],
+  ["text", new RegExp(CHOSEN_QUOTES, "iy")],
   ["text", /[nux]?'(?:[^']|'')*(?:'|$)/iy],
   ["code", /"[^"]*(?:"|$)/y],
   ["code", NUMBER],
