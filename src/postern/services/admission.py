@@ -450,8 +450,8 @@ class Access:
         if standing.access_mode_connect is None:
             return f"connection {permit.connection.name!r} was deleted"
         modes = permit.modes or (permit.verb,)
-        mode_reason = modes_reason(standing, permit.connection, modes, permit.runbook)
-        reason = principal_reason(standing.principal_active) or mode_reason
+        disabled_reason = modes_reason(standing, permit.connection, modes, permit.runbook)
+        reason = principal_reason(standing.principal_active) or disabled_reason
         if reason is None and permit.in_browser:
             reason = terminal_reason(standing, permit.connection)
         if reason is None and permit.extra is not None and permit.extra not in standing.extras:
